@@ -1,0 +1,77 @@
+"""What the flags of `run` ask for, as settings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+from app.library.catalogue import Catalogue
+from app.library.entries import PairEntry
+from app.run.methods import Method
+from app.run.problems import Problem
+from app.run.settings import OptionValue
+
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def chosen_pair(catalogue: Catalogue, name: str | None) -> PairEntry:
+    """The pair of this name, or the default one. Raises Problem if there is none."""
+    wanted = name or catalogue.default
+    if wanted is None:
+        raise Problem("The catalogue offers no pair.", "Add one to your models.yaml.")
+    return catalogue.pair(wanted)
+
+
+def prompt_text(prompt: str | None, file: Path | None) -> str:
+    """The prompt: as given, or what a file (`-` is standard input) holds, unchanged."""
+    if (prompt is None) == (file is None):
+        raise typer.BadParameter("give exactly one of --prompt and --prompt-file")
+    return prompt if prompt is not None else _read(file or Path("-"))
+
+
+def method_options(method: Method, given: list[str]) -> dict[str, OptionValue]:
+    """Every option of the method: those given as `name=value`, and the defaults of the others."""
+    defaults = {option.name: option.default for option in method.options}
+    values: dict[str, OptionValue] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r} is not name=value", param_hint="--option")
+        values[name.strip()] = _typed(value.strip(), defaults.get(name.strip(), ""))
+    return method.filled(values)
+
+
+def check_unicode(texts: Iterable[str]) -> None:
+    """Raises Problem for bytes from the shell that no character stands for."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            said = f"{text!r} is not whole Unicode."
+            raise Problem(said, "Set the terminal to UTF-8, or use --prompt-file.") from error
+
+
+def _typed(text: str, default: OptionValue) -> OptionValue:
+    """The value in the type of the option's default, as far as it can be read so."""
+    try:
+        if isinstance(default, bool):
+            return _WORDS.get(text.lower(), text)
+        return type(default)(text)
+    except ValueError:
+        return text
+
+
+def _read(file: Path) -> str:
+    try:
+        if str(file) == "-":
+            return sys.stdin.read()
+        with open(file, encoding="utf-8-sig") as page:
+            return page.read()
+    except OSError as error:
+        said = f"{file} cannot be read: {error.strerror or error}."
+        raise Problem(said, "Check the path, and that you may read the file.") from error
+    except UnicodeDecodeError as error:
+        raise Problem(f"{file} is not UTF-8 text.", "Save it as UTF-8.") from error

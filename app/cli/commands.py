@@ -1,0 +1,229 @@
+"""The commands of the terminal and their flags."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app import __version__, files
+from app.cli.asked import check_unicode, chosen_pair, method_options, prompt_text
+from app.cli.interrupt import Interrupt
+from app.cli.progress_line import ProgressLine
+from app.cli.running import check_reports, run_study
+from app.cli.screen import remarks, results, say, warn
+from app.cli.tables import show_overview, show_verdict
+from app.cli.token_stream import TokenStream, replay
+from app.library.catalogue import Catalogue, load_catalogue
+from app.library.entries import ModelEntry
+from app.library.overview import overview
+from app.library.sources import fetch as fetch_model
+from app.reports import read_record, write_report
+from app.reports.schema import record_schema
+from app.run.methods import METHODS, Method
+from app.run.problems import Problem
+from app.run.settings import Detail, Precision, RunSettings, Sampling
+
+terminal = typer.Typer(
+    help="Foretoken: see speculative decoding at work, beside a measured baseline.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+models = typer.Typer(help="What is on offer, and what of it is on this machine.")
+terminal.add_typer(models, name="models")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        say(results(), f"foretoken {__version__}")
+        raise typer.Exit
+
+
+@terminal.callback()
+def foretoken(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")
+    ] = False,
+) -> None:
+    """Foretoken: see speculative decoding at work, beside a measured baseline."""
+
+
+@terminal.command()
+def run(
+    *,
+    prompt: Annotated[str | None, typer.Option(help="The prompt.")] = None,
+    prompt_file: Annotated[
+        Path | None, typer.Option(help="A UTF-8 file with the prompt; - reads standard input.")
+    ] = None,
+    system: Annotated[str, typer.Option(help="The system prompt.")] = "",
+    raw: Annotated[bool, typer.Option("--raw", help="Without the chat template.")] = False,
+    pair: Annotated[
+        str | None, typer.Option(help="A pair of `foretoken models`; else the default one.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help=f"How to guess: {', '.join(METHODS)}. Else the pair's own.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="An option of the method, name=value; may repeat.")
+    ] = None,
+    draft_length: Annotated[
+        int | None, typer.Option(help="Most tokens guessed in a round; else the pair's own.")
+    ] = None,
+    rule: Annotated[str, typer.Option(help="Which guesses are kept: exact or greedy.")] = "exact",
+    max_new_tokens: Annotated[int, typer.Option(help="Most tokens of the text.")] = 256,
+    stop: Annotated[
+        list[str] | None, typer.Option(help="A string that ends the text; may repeat.")
+    ] = None,
+    ignore_end_of_text: Annotated[
+        bool, typer.Option("--ignore-end-of-text", help="Go on behind an end-of-text token.")
+    ] = False,
+    context_length: Annotated[
+        int | None, typer.Option(help="Most tokens of prompt and text; else the models' limit.")
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token.")] = 0.0,
+    top_k: Annotated[int, typer.Option(help="Keep the k likeliest tokens; 0 keeps all.")] = 0,
+    top_p: Annotated[float, typer.Option(help="Keep the likeliest up to p; 1 keeps all.")] = 1.0,
+    min_p: Annotated[
+        float, typer.Option(help="Keep tokens this likely beside the likeliest; 0 keeps all.")
+    ] = 0.0,
+    repetition_penalty: Annotated[float, typer.Option(help="1 is off.")] = 1.0,
+    presence_penalty: Annotated[float, typer.Option(help="0 is off.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="The seed of every draw.")] = 0,
+    precision: Annotated[
+        Precision | None, typer.Option(help="The target's; else the fastest here.")
+    ] = None,
+    draft_precision: Annotated[
+        Precision | None, typer.Option(help="The draft model's; else the pair's own.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="For example cpu, cuda:0, mps; else the best one here.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="How often each lane runs.")] = 1,
+    no_baseline: Annotated[
+        bool, typer.Option("--no-baseline", help="Without the lane to compare with.")
+    ] = False,
+    detail: Annotated[Detail, typer.Option(help="full keeps the likeliest tokens too.")] = "light",
+    show_rejected: Annotated[
+        bool, typer.Option("--show-rejected", help="Show the guesses thrown away, struck through.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on stdout instead of the text.")
+    ] = False,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(help="Write a report: .json, .csv or .md; may repeat; replaces the file."),
+    ] = None,
+) -> None:
+    """Write a text with speculative decoding, then without, and compare."""
+    text = prompt_text(prompt, prompt_file)
+    check_unicode([text, system, *(stop or [])])
+    catalogue = _catalogue()
+    entry = chosen_pair(catalogue, pair)
+    way = Method.named(method or entry.method)
+    settings = RunSettings(
+        pair=entry.name,
+        prompt=text,
+        system=system,
+        raw=raw,
+        method=way.name,
+        method_options=method_options(way, option or []),
+        draft_length=entry.draft_length if draft_length is None else draft_length,
+        rule=rule,
+        sampling=Sampling(
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            presence_penalty=presence_penalty,
+            seed=seed,
+        ),
+        max_new_tokens=max_new_tokens,
+        stop_strings=tuple(stop or ()),
+        ignore_end_of_text=ignore_end_of_text,
+        precision=precision,
+        draft_precision=draft_precision,
+        device=device,
+        context_length=context_length,
+        baseline=not no_baseline,
+        repetitions=repeats,
+        detail=detail,
+    )
+    settings.check()
+    check_reports(report or [])
+    code = run_study(
+        settings, catalogue, reports=report or [], as_json=as_json, show_rejected=show_rejected
+    )
+    raise typer.Exit(code)
+
+
+@models.callback(invoke_without_command=True)
+def list_models(context: typer.Context) -> None:
+    """List the pairs and models of the catalogue, and what is on this machine."""
+    if context.invoked_subcommand is None:
+        show_overview(results(), overview(_catalogue()), files.user_catalogue())
+
+
+@models.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A model, or a pair for all its models.")],
+) -> None:
+    """Fetch and convert what a run needs, so that it starts at once."""
+    wanted = _models_named(_catalogue(), name)
+    with Interrupt() as interrupt, ProgressLine(remarks()) as progress:
+        for entry in wanted:
+            folder = fetch_model(entry, progress.show, pause=interrupt.pause)
+            progress.close()
+            say(results(), f"{entry.name}: {folder}")
+
+
+@terminal.command()
+def report(
+    file: Annotated[Path | None, typer.Argument(help="A JSON report.")] = None,
+    to: Annotated[
+        list[Path] | None, typer.Option(help="Write it again: .json, .csv or .md; may repeat.")
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the layout of the JSON report, field by field.")
+    ] = False,
+) -> None:
+    """Show a JSON report, or write it in another format."""
+    if schema:
+        say(results(), json.dumps(record_schema(), indent=2))
+        return
+    if file is None:
+        raise typer.BadParameter("name a JSON report, or --schema")
+    record = read_record(file)
+    check_reports(to or [])
+    for path in to or []:
+        for written in write_report(record, path, overwrite=True):
+            say(remarks(), f"Written: {written}")
+    if not to:
+        stream = TokenStream(results(), may_be_cut=True)
+        for lane in record.lanes:
+            for event in (one for each in lane.repetitions[:1] for one in replay(each)):
+                stream.show(event)
+        show_verdict(results(), record)
+
+
+def _catalogue() -> Catalogue:
+    """The shipped catalogue and the person's own; what is wrong in them is told on stderr."""
+    catalogue = load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
+    for fault in catalogue.faults:
+        warn(str(fault))
+    return catalogue
+
+
+def _models_named(catalogue: Catalogue, name: str) -> list[ModelEntry]:
+    """The models of the pair of this name, or the model itself."""
+    for pair in catalogue.pairs:
+        if pair.name == name:
+            return [catalogue.model(one) for one in dict.fromkeys((pair.target, pair.draft)) if one]
+    try:
+        return [catalogue.model(name)]
+    except Problem as problem:
+        pairs = ", ".join(pair.name for pair in catalogue.pairs)
+        raise Problem(problem.message, f"{problem.remedy} Pairs: {pairs or 'none'}.") from problem

@@ -1,0 +1,98 @@
+"""The tables and sentences that a command ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from app.cli.screen import say
+from app.library.overview import ModelStanding, Overview, PairStanding
+from app.reports.plain_text import pictured
+from app.run.figures import FIGURES, agreement, promise
+from app.run.metrics import counts, violations
+from app.run.record import RunRecord
+
+_COUNTED = (
+    "drafted",
+    "accepted",
+    "rejected",
+    "ignored",
+    "discarded",
+    "corrected",
+    "bonus",
+    "plain",
+)
+
+
+def show_verdict(console: Console, record: RunRecord) -> None:
+    """The figures of a run, then what they are worth."""
+    ran = [lane.name for lane in record.lanes]
+    missing = tuple(f"{lane}_" for lane in ("speculative", "baseline") if lane not in ran)
+    rows = [
+        (figure.label, figure.text(record))
+        for figure in FIGURES.values()
+        if not figure.name.startswith(missing)
+    ]
+    say(console, "")
+    console.print(_table(("Figure", "Value"), rows))
+    for sentence in (agreement(record), promise(record), *_counted(record), *record.notes):
+        say(console, sentence)
+    for fault in _faults(record):
+        say(console, f"The counts do not add up: {fault}", style=Style(color="red"))
+
+
+def show_overview(console: Console, found: Overview, own_catalogue: Path) -> None:
+    """What the catalogue offers, and how it stands on this machine."""
+    head = ("Pair", "Title", "Method", "On this machine")
+    console.print(_table(head, map(_pair_row, found.pairs), title="Pairs"))
+    head = ("Model", "Title", "Licence", "On this machine")
+    console.print(_table(head, map(_model_row, found.models), title="Models"))
+    for model in found.models:
+        if model.fault:
+            say(console, f"{model.entry.name}: {model.fault}", style=Style(color="red"))
+    say(console, f"Your own entries go into {own_catalogue}")
+
+
+def _pair_row(pair: PairStanding) -> tuple[str, ...]:
+    mark = " (default)" if pair.default else ""
+    return pair.entry.name + mark, pair.entry.title, pair.entry.method, pair.standing
+
+
+def _model_row(model: ModelStanding) -> tuple[str, ...]:
+    size = f", {model.download_bytes / 1e6:.0f} MB" if model.download_bytes else ""
+    return model.entry.name, model.entry.title, model.entry.licence, model.standing + size
+
+
+def _counted(record: RunRecord) -> list[str]:
+    """The first speculative repetition's counts, in a sentence."""
+    found = record.repetitions("speculative")
+    if not found:
+        return []
+    tally = counts(found[0])
+    told = ", ".join(f"{name} {getattr(tally, name)}" for name in _COUNTED)
+    return [f"{tally.committed} tokens in {tally.rounds} rounds: {told}."]
+
+
+def _faults(record: RunRecord) -> list[str]:
+    """Identities that the record breaks: none, unless the engine or the file is faulty."""
+    return [
+        f"{lane.name}, repetition {repetition.at.repetition + 1}, {fault}"
+        for lane in record.lanes
+        for repetition in lane.repetitions
+        for fault in violations(repetition)
+    ]
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, title: str = "") -> Table:
+    """A table in which text is only text."""
+    table = Table(title=Text(title) if title else None, title_justify="left")
+    for name in head:
+        table.add_column(Text(name), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(pictured(cell)) for cell in row))
+    return table

@@ -1,0 +1,151 @@
+"""The types between loop, proposers, verifiers and drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from app.decoding.sampling import warp
+from app.models.session import Block, Reading
+from app.run.settings import Sampling
+
+Role = Literal["target", "draft"]
+"""Which model of a pair a pass is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A request for one forward pass, yielded by the loop and answered by a driver."""
+
+    role: Role
+    text: Sequence[int]
+    """The committed ids; only the first `upto` of them are to be read."""
+    upto: int
+    block: Block | None = None
+    rows: int = 1
+    """Logits wanted: those of the last so many tokens fed."""
+    prompt: bool = False
+    """Whether this pass is the draft model's own pass over the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A question: how many tokens of the text has this role's session not read yet?"""
+
+    role: Role
+    text: Sequence[int]
+
+
+Request = Read | Unread
+Answer = Reading | int
+Asking = Generator[Request, Answer, "Draft"]
+"""A proposer at work: it yields requests, is sent answers, and returns its draft."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """Guesses, and the law that each was drawn from."""
+
+    block: Block
+    law: Tensor | None = None
+    """[drafted, width], the law of each guess in the target's ids; None: each guess was certain."""
+    source: str = ""
+    stop: str = ""
+    """Why drafting ended before its limit; empty if it did not."""
+    finite: Tensor | None = None
+    """Whether the draft model's numbers could be used, a bool []; None without a model."""
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+
+class TargetRows:
+    """What the target says at each place of a draft: row i follows the first i guesses.
+
+    Rows are penalised fp32 logits [drafted + 1, width]; the law is only computed if a rule asks.
+    """
+
+    def __init__(self, logits: Tensor, sampling: Sampling) -> None:
+        self.logits = logits
+        self._sampling = sampling
+
+    @property
+    def probabilities(self) -> Tensor:
+        """What to show beside a token: the law, or at temperature 0 the model's own softmax."""
+        return torch.softmax(self.logits, dim=-1) if self._sampling.greedy else self.law
+
+    @cached_property
+    def best(self) -> Tensor:
+        """The likeliest token of each row, the lowest id of equals: [drafted + 1]."""
+        return self.logits.argmax(dim=-1)
+
+    @cached_property
+    def law(self) -> Tensor:
+        """The law of each row at the run's sampling settings: [drafted + 1, width]."""
+        return warp(self.logits, self._sampling)
+
+    @cached_property
+    def finite(self) -> Tensor:
+        """Whether every row holds usable numbers: no NaN, no +inf, not all -inf. A bool []."""
+        return torch.isfinite(self.logits.amax(dim=-1)).all()
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """The uniform draws that a rule may use, all in (0, 1)."""
+
+    accept: Tensor
+    """[drafted], one a guess."""
+    next: Tensor
+    """[1], for the token after the accepted guesses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a rule decided, on the device: nothing has been copied home yet.
+
+    The optional tensors are [drafted]; None where the rule uses no such number.
+    """
+
+    accepted: Tensor
+    """How many guesses are kept: []."""
+    next: Tensor
+    """The token after them: []."""
+    target_probability: Tensor | None = None
+    draft_probability: Tensor | None = None
+    accept_probability: Tensor | None = None
+    draw: Tensor | None = None
+    next_probability: Tensor | None = None
+    """The target's probability of the next token: []."""
+    next_law: Tensor | None = None
+    """The law that the next token was drawn from: [width]."""
+
+
+def row_at(rows: Tensor, place: Tensor) -> Tensor:
+    """The row at a place that only the device knows ([]), without waiting for the device."""
+    return rows.index_select(0, place.reshape(1)).squeeze(0)
+
+
+class Verifier(Protocol):
+    """A rule: a pure function of the draft, the target's rows and the draws."""
+
+    name: str
+    label: str
+    lossless: bool
+
+    def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
+        """Decides which guesses are kept, and which token follows them."""
+        ...
+
+
+class Proposer(Protocol):
+    """Whatever makes drafts."""
+
+    def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
+        """Guesses at most `limit` tokens behind the text; reads are yielded, the draft returned."""
+        ...

@@ -1,0 +1,169 @@
+"""A round's verdict on the host, and the tokens that it makes of a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import torch
+from torch import Tensor
+
+from app.decoding.commit import Committed
+from app.decoding.contracts import Draft, TargetRows, Verdict
+from app.decoding.parcel import Parcel
+from app.run.events import Candidate, Inspection, Status, Token
+from app.run.settings import Detail
+
+_CANDIDATES = 5
+"""How many tokens of each law are kept at detail `full`."""
+
+_NUMBERS = ("target_probability", "draft_probability", "accept_probability", "draw")
+"""What a verdict may say of each guess, by the names that tokens carry."""
+
+Preview = Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the rule decided, as plain numbers."""
+
+    finite: bool
+    draft_finite: bool
+    guesses: list[int]
+    accepted: int
+    next: int
+    numbers: dict[str, list[float]]
+    """Per guess, or a single value; absent where the rule uses no such number."""
+
+    @property
+    def block(self) -> list[int]:
+        """The accepted guesses and the token after them."""
+        return [*self.guesses[: self.accepted], self.next]
+
+
+def bring_home(draft: Draft, rows: TargetRows, verdict: Verdict, *, detail: Detail) -> Decision:
+    """Copies a verdict to the host, in one go."""
+    parcel = Parcel()
+    parcel.add("finite", rows.finite)
+    parcel.add("draft_finite", draft.finite)
+    parcel.add("accepted", verdict.accepted)
+    parcel.add("next", verdict.next)
+    parcel.add("guesses", draft.block.tensor().to(rows.logits.device))
+    for name in _NUMBERS:
+        parcel.add(name, getattr(verdict, name))
+    parcel.add("next_probability", verdict.next_probability)
+    if detail == "full":
+        _add_inspection(parcel, draft, rows, verdict)
+    home = parcel.bring_home()
+    guesses = [int(value) for value in home.pop("guesses")]
+    draft.block.settle(guesses)
+    finite, accepted, token = (home.pop(name)[0] for name in ("finite", "accepted", "next"))
+    draft_finite = bool(home.pop("draft_finite", [1.0])[0])
+    return Decision(bool(finite), draft_finite, guesses, int(accepted), int(token), home)
+
+
+def committed_tokens(
+    decision: Decision, draft: Draft, committed: Committed, *, preview: Preview
+) -> tuple[Token, ...]:
+    """The tokens that became text."""
+    kept = min(len(committed), decision.accepted)
+    tokens = [
+        _guess(decision, draft, place, status="accepted", text=committed.pieces[place])
+        for place in range(kept)
+    ]
+    tokens = [_with_inspection(token, decision, i, preview) for i, token in enumerate(tokens)]
+    if len(committed) > decision.accepted:
+        token = Token(
+            id=decision.next,
+            text=committed.pieces[-1],
+            status=_next_status(decision),
+            target_probability=_value(decision, "next_probability", 0),
+        )
+        tokens.append(_with_inspection(token, decision, decision.accepted, preview))
+    return tuple(tokens)
+
+
+def thrown_tokens(
+    decision: Decision, draft: Draft, committed: Committed, *, preview: Preview
+) -> tuple[Token, ...]:
+    """The guesses that did not become text, in draft order.
+
+    Behind a stop every guess is discarded: a rejection there does not exist.
+    """
+    stopped = len(committed) <= decision.accepted
+    tokens = []
+    for place in range(min(len(committed), decision.accepted), len(decision.guesses)):
+        rejected = not stopped and place == decision.accepted
+        status: Status = "discarded" if stopped else "rejected" if rejected else "ignored"
+        text = preview(decision.guesses[place])
+        token = _guess(decision, draft, place, status=status, text=text)
+        tokens.append(_with_inspection(token, decision, place, preview) if rejected else token)
+    return tuple(tokens)
+
+
+def _next_status(decision: Decision) -> Status:
+    if not decision.guesses:
+        return "plain"
+    return "bonus" if decision.accepted == len(decision.guesses) else "corrected"
+
+
+def _guess(decision: Decision, draft: Draft, place: int, *, status: Status, text: str) -> Token:
+    """A guess with the numbers the rule used; a guess that was never decided has none of them."""
+    decided = status in ("accepted", "rejected")
+    token = Token(
+        id=decision.guesses[place],
+        text=text,
+        status=status,
+        source=draft.source or None,
+        kept_by="rule" if status == "accepted" else None,
+    )
+    used = {name: _value(decision, name, place) for name in _NUMBERS if decided}
+    return msgspec.structs.replace(token, **used)
+
+
+def _value(decision: Decision, name: str, place: int) -> float | None:
+    values = decision.numbers.get(name)
+    return values[place] if values else None
+
+
+def _add_inspection(parcel: Parcel, draft: Draft, rows: TargetRows, verdict: Verdict) -> None:
+    """The likeliest tokens of target (every row), draft (every guess) and residual (the next)."""
+    _add_best(parcel, "target", rows.probabilities)
+    if draft.law is not None:
+        _add_best(parcel, "draft", draft.law)
+    if verdict.next_law is not None:
+        _add_best(parcel, "residual", verdict.next_law[None])
+
+
+def _add_best(parcel: Parcel, name: str, law: Tensor) -> None:
+    best = torch.topk(law, min(_CANDIDATES, law.shape[-1]), dim=-1)
+    parcel.add(f"{name}_ids", best.indices)
+    parcel.add(f"{name}_values", best.values)
+
+
+def _with_inspection(token: Token, decision: Decision, place: int, preview: Preview) -> Token:
+    """The token with the candidates of its place, where they were kept."""
+    if "target_ids" not in decision.numbers:
+        return token
+    corrected = token.status == "corrected"
+    inspection = Inspection(
+        target=_candidates(decision, "target", place, preview),
+        draft=_candidates(decision, "draft", place, preview),
+        residual=_candidates(decision, "residual", 0, preview) if corrected else (),
+    )
+    return msgspec.structs.replace(token, inspection=inspection)
+
+
+def _candidates(
+    decision: Decision, name: str, place: int, preview: Preview
+) -> tuple[Candidate, ...]:
+    ids = decision.numbers.get(f"{name}_ids", [])
+    values = decision.numbers.get(f"{name}_values", [])
+    width = min(_CANDIDATES, len(ids))
+    here = slice(place * width, (place + 1) * width)
+    return tuple(
+        Candidate(int(token), preview(int(token)), value)
+        for token, value in zip(ids[here], values[here], strict=True)
+        if value > 0
+    )

@@ -1,0 +1,99 @@
+"""Who runs the passes that loops ask for, and whose turn it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Protocol
+
+from app.decoding.contracts import Answer, Read, Request, Role, Unread
+from app.decoding.loop import LaneEvent, Steps
+from app.models.session import Session
+from app.run.events import FirstToken, RoundCommitted
+from app.run.problems import Cancelled, Problem
+
+Pause = Callable[[], None]
+"""Called before every pass; raises Cancelled when a person has asked to stop."""
+
+
+class Reader(Protocol):
+    """Whatever answers a loop's requests."""
+
+    def answer(self, request: Request) -> Answer:
+        """The reading that a request asks for."""
+        ...
+
+
+class Sessions:
+    """Answers with real sessions: one for each model of the pair."""
+
+    def __init__(self, sessions: Mapping[Role, Session]) -> None:
+        self._sessions = sessions
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes that the caches take."""
+        return sum(session.byte_count for session in self._sessions.values())
+
+    def answer(self, request: Request) -> Answer:
+        """Runs the pass."""
+        session = self._sessions[request.role]
+        if isinstance(request, Unread):
+            return session.unread(request.text)
+        return session.read(request.text, request.block, rows=request.rows, upto=request.upto)
+
+
+def run_lane(steps: Steps, reader: Reader, pause: Pause) -> Iterator[LaneEvent]:
+    """Drives one lane to its end, handing on its events."""
+    step = next(steps, None)
+    while step is not None:
+        if isinstance(step, (Read, Unread)):
+            step = _answered(steps, step, reader, pause)
+        else:
+            yield step
+            step = next(steps, None)
+
+
+def interleave(lanes: list[Iterator[LaneEvent]]) -> Iterator[LaneEvent]:
+    """Drives lanes in turn: the one that has written least goes on until it commits.
+
+    A lane is only left behind a commit, so each round's time is its own.
+    """
+    written = dict.fromkeys(range(len(lanes)), 0)
+    while written:
+        turn = min(written, key=lambda lane: written[lane])
+        tokens = 0
+        while tokens == 0:
+            event = next(lanes[turn], None)
+            if event is None:
+                del written[turn]
+                break
+            tokens = _tokens(event)
+            yield event
+        else:
+            written[turn] += tokens
+
+
+def _answered(
+    steps: Steps, request: Request, reader: Reader, pause: Pause
+) -> LaneEvent | Request | None:
+    """The loop's next step, once it has its answer or knows that it has to stop."""
+    try:
+        pause()
+        answer = reader.answer(request)
+    except (Cancelled, Problem) as stop:
+        return _next_or_none(partial(steps.throw, stop))
+    return _next_or_none(partial(steps.send, answer))
+
+
+def _next_or_none(advance: Callable[[], LaneEvent | Request]) -> LaneEvent | Request | None:
+    try:
+        return advance()
+    except StopIteration:
+        return None
+
+
+def _tokens(event: LaneEvent) -> int:
+    if isinstance(event, FirstToken):
+        return 1
+    return len(event.round.committed) if isinstance(event, RoundCommitted) else 0

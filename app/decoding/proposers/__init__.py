@@ -1,0 +1,64 @@
+"""Whatever makes drafts: one file each, one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from app.decoding.contracts import Proposer
+from app.decoding.proposers.draft_model import DraftModel
+from app.decoding.proposers.ngram import Ngram
+from app.decoding.proposers.nothing import Nothing
+from app.models.pair import DraftWidths
+from app.run.methods import Method
+from app.run.problems import Problem
+from app.run.settings import OptionValue, Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a proposer may know of the lane that it works in."""
+
+    sampling: Sampling
+    end_ids: Collection[int]
+    prompt_length: int
+    device: torch.device
+    widths: DraftWidths | None = None
+    """None without a draft model."""
+    draft_context: int = 0
+
+
+Options = Mapping[str, OptionValue]
+
+
+def _ngram(around: Surroundings, options: Options) -> Proposer:
+    return Ngram(
+        shortest=int(options["shortest"]), longest=int(options["longest"]), end_ids=around.end_ids
+    )
+
+
+def _draft_model(around: Surroundings, options: Options) -> Proposer:
+    if around.widths is None:
+        raise Problem("This pair has no draft model.", "Choose another method, or another pair.")
+    return DraftModel(
+        sampling=around.sampling,
+        widths=around.widths,
+        context=around.draft_context,
+        device=around.device,
+        prompt_length=around.prompt_length,
+        end_ids=around.end_ids,
+    )
+
+
+_MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
+    "nothing": lambda around, options: Nothing(),
+    "ngram": _ngram,
+    "draft-model": _draft_model,
+}
+
+
+def make_proposer(name: str, options: Options, around: Surroundings) -> Proposer:
+    """The proposer of the method `name`; options that are not given take their defaults."""
+    return _MAKERS[name](around, Method.named(name).filled(options))

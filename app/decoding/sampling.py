@@ -1,0 +1,121 @@
+"""From logits to the law that a token is drawn from: one function for target and draft alike.
+
+The order is that of transformers: penalties, temperature, top-k, top-p, min-p. All of it is
+computed in fp32, row by row, each row seeing the text and the guesses before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from app.models.session import Block
+from app.run.settings import Sampling
+
+_SHORT_LIST = 2048
+"""Tokens sorted first when a nucleus is cut; all of them only if these fall short."""
+
+
+class Penalties:
+    """Which tokens a text has used, kept up as it grows; rows see the guesses before them too."""
+
+    def __init__(self, sampling: Sampling, prompt_length: int) -> None:
+        self._sampling = sampling
+        self._prompt_length = prompt_length
+        self._counted = 0
+        self._seen: Tensor | None = None
+        self._written: Tensor | None = None
+
+    def apply(self, logits: Tensor, text: Sequence[int], block: Block | None) -> Tensor:
+        """Penalised logits; row i of [rows, width] follows the text and the block's first i ids.
+
+        With fewer rows than the block has places, the rows are those behind its last ids.
+        """
+        if not self._sampling.penalised:
+            return logits
+        self._count(text, logits.shape[-1], logits.device)
+        seen, written = self._row_masks(logits.shape[0], block)
+        penalty = self._sampling.repetition_penalty
+        repeated = torch.where(logits > 0, logits / penalty, logits * penalty)
+        logits = torch.where(seen, repeated, logits)
+        return logits - self._sampling.presence_penalty * written
+
+    def _count(self, text: Sequence[int], width: int, device: torch.device) -> None:
+        if self._seen is None or self._written is None:
+            self._seen = torch.zeros(width, dtype=torch.bool, device=device)
+            self._written = torch.zeros(width, dtype=torch.bool, device=device)
+        fresh = torch.tensor(text[self._counted :], dtype=torch.long, device=device)
+        self._seen[fresh] = True
+        self._written[fresh[max(self._prompt_length - self._counted, 0) :]] = True
+        self._counted = len(text)
+
+    def _row_masks(self, rows: int, block: Block | None) -> tuple[Tensor, Tensor]:
+        """What each row has seen, and what of it was written: two masks [rows, width]."""
+        assert self._seen is not None
+        assert self._written is not None
+        seen, written = self._seen.repeat(rows, 1), self._written.repeat(rows, 1)
+        guesses = block.tensor() if block else self._seen.new_empty(0, dtype=torch.long)
+        first_row = len(guesses) + 1 - rows
+        for place in range(len(guesses)):
+            below = max(place + 1 - first_row, 0)
+            seen[below:, guesses[place]] = True
+            written[below:, guesses[place]] = True
+        return seen, written
+
+
+def warp(logits: Tensor, sampling: Sampling) -> Tensor:
+    """The law [rows, width] that penalised logits [rows, width] stand for at these settings.
+
+    Source: the settings as transformers defines them; Leviathan et al. 2023, section 2.2.
+    """
+    scores = logits.float() / sampling.temperature
+    if sampling.top_k:
+        scores = _keep_top_k(scores, sampling.top_k)
+    if sampling.top_p < 1.0:
+        scores = _keep_top_p(scores, sampling.top_p)
+    law = torch.softmax(scores, dim=-1)
+    if sampling.min_p:
+        law = _keep_min_p(law, sampling.min_p)
+    return law
+
+
+def pick(law: Tensor, draw: Tensor | float) -> Tensor:
+    """The token of a law [width] (or [rows, width]) at a draw in (0, 1), by inverse distribution.
+
+    Sums are in fp64 where the device has it. A token without probability is never picked.
+    """
+    exact = law if law.device.type == "mps" else law.double()
+    sums = exact.cumsum(dim=-1)
+    wanted = sums[..., -1:] * draw
+    token = torch.searchsorted(sums, wanted, right=True)
+    last_possible = (sums < sums[..., -1:]).sum(dim=-1, keepdim=True)
+    return torch.minimum(token, last_possible).squeeze(-1)
+
+
+def _keep_top_k(scores: Tensor, k: int) -> Tensor:
+    least = torch.topk(scores, min(k, scores.shape[-1]), dim=-1).values[..., -1:]
+    return scores.masked_fill(scores < least, -torch.inf)
+
+
+def _keep_top_p(scores: Tensor, p: float) -> Tensor:
+    """Keeps the likeliest tokens until their probability reaches p, and at least one.
+
+    Only the short list is sorted, unless some row's nucleus is wider than it.
+    """
+    width = scores.shape[-1]
+    law = torch.softmax(scores, dim=-1)
+    count = min(_SHORT_LIST, width)
+    values, ids = torch.topk(law, count, dim=-1)
+    if count < width and bool((values.sum(dim=-1) < p).any()):
+        values, ids = torch.sort(law, dim=-1, descending=True)
+    kept = values.cumsum(dim=-1) - values < p
+    kept[..., 0] = True
+    keep = torch.zeros_like(scores, dtype=torch.bool).scatter_(-1, ids, kept)
+    return scores.masked_fill(~keep, -torch.inf)
+
+
+def _keep_min_p(law: Tensor, share: float) -> Tensor:
+    kept = law.masked_fill(law < share * law.amax(dim=-1, keepdim=True), 0.0)
+    return kept / kept.sum(dim=-1, keepdim=True)

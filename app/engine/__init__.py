@@ -1,0 +1,1 @@
+"""The other process: it alone imports torch and owns the models."""

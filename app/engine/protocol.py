@@ -1,0 +1,129 @@
+"""What crosses the pipe between the window and its engine, as msgpack-encoded structs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.run.events import (
+    Abandoned,
+    FirstToken,
+    LaneEnded,
+    LaneStarted,
+    ModelFacts,
+    Progress,
+    PromptRead,
+    RoundCommitted,
+    RunEnded,
+    RunStarted,
+    Struct,
+)
+from app.run.settings import Precision, RunSettings
+
+
+class Prepare(Struct, frozen=True, tag=True):
+    """Make the models of a pair ready: fetch, convert, load, prove. Answered by Prepared."""
+
+    pair: str
+    precision: Precision | None = None
+    draft_precision: Precision | None = None
+    device: str | None = None
+
+
+class Run(Struct, frozen=True, tag=True):
+    """Run these settings; the models are made ready first if they are not."""
+
+    run: str
+    settings: RunSettings
+
+
+class Stop(Struct, frozen=True, tag=True):
+    """End every job asked for so far, the one at hand within one forward pass."""
+
+
+class CountTokens(Struct, frozen=True, tag=True):
+    """How many tokens would this prompt be? Answered by TokenCount, also while a job goes on."""
+
+    question: int
+    prompt: str
+    system: str = ""
+    raw: bool = False
+
+
+class Quit(Struct, frozen=True, tag=True):
+    """End the engine."""
+
+
+Command = Prepare | Run | Stop | CountTokens | Quit
+
+
+class EngineReady(Struct, frozen=True, tag=True):
+    """The engine has imported what it needs and waits for commands."""
+
+    torch: str
+    device: str
+
+
+class Prepared(Struct, frozen=True, tag=True):
+    """The models of a pair are loaded."""
+
+    pair: str
+    target: ModelFacts
+    draft: ModelFacts | None
+    context_length: int
+    lossless: bool
+    notes: tuple[str, ...] = ()
+
+
+class TokenCount(Struct, frozen=True, tag=True):
+    """The answer to CountTokens."""
+
+    question: int
+    tokens: int
+
+
+class JobProblem(Struct, frozen=True, tag=True):
+    """What was asked could not be done; a run that has started says so in RunEnded instead."""
+
+    message: str
+    remedy: str = ""
+    question: int | None = None
+    """The CountTokens that this answers; None ends the job at hand."""
+
+
+class JobCancelled(Struct, frozen=True, tag=True):
+    """Prepare, or a run that had not started yet, was stopped on request."""
+
+
+class EngineEnded(Struct, frozen=True, tag=True):
+    """The engine process is gone. Made by the client, never sent through the pipe."""
+
+    reason: str
+    """In words, and what to do: closed, killed by signal 9, ended with code 3, ..."""
+    expected: bool
+    """Whether this program asked for it."""
+
+
+Message = (
+    EngineReady
+    | Prepared
+    | TokenCount
+    | JobProblem
+    | JobCancelled
+    | EngineEnded
+    | Progress
+    | RunStarted
+    | LaneStarted
+    | PromptRead
+    | FirstToken
+    | RoundCommitted
+    | Abandoned
+    | LaneEnded
+    | RunEnded
+)
+
+encode = msgspec.msgpack.Encoder().encode
+"""Turns a command or a message into bytes."""
+decode_command = msgspec.msgpack.Decoder(Command).decode
+"""Turns bytes into a command; raises msgspec.ValidationError."""
+decode_message = msgspec.msgpack.Decoder(Message).decode
+"""Turns bytes into a message; raises msgspec.ValidationError."""

@@ -1,0 +1,121 @@
+"""The engine process: it alone imports torch, and only once it can already hear Stop and Quit."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, cast
+
+from app import files
+from app.engine.inbox import GRACE_SECONDS, Inbox, receive
+from app.engine.jobs import Bench, Engine, Pause, Report
+from app.engine.outbox import Outbox
+from app.engine.protocol import EngineReady, JobProblem, Prepare, Prepared
+from app.engine.surroundings import log_file, settle
+from app.run.events import RunEvent
+from app.run.settings import RunSettings
+
+if TYPE_CHECKING:
+    from app.studies.workbench import Workbench
+
+COULD_NOT_START = 3
+"""The exit code of an engine whose libraries could not be loaded."""
+
+_log = logging.getLogger(__name__)
+
+
+def main(connection: Connection, factory: str) -> None:
+    """Lives as an engine until Quit, or until the other side is gone; ends the process.
+
+    `factory`, "module:name", is called without arguments and returns a Bench.
+    """
+    settle()
+    _log.info("an engine starts")
+    inbox, outbox = Inbox(), Outbox(connection)
+    reader = threading.Thread(
+        target=receive, args=(connection, inbox), name="engine reader", daemon=True
+    )
+    reader.start()
+    code = _serve(factory, inbox, outbox)
+    outbox.close(GRACE_SECONDS)
+    _log.info("the engine ends with code %d", code)
+    logging.shutdown()
+    # The interpreter's own way out runs the teardown of torch and its drivers, which may hang.
+    os._exit(code)
+
+
+def torch_bench() -> Bench:
+    """The bench with the real models; imports torch."""
+    from app.library.catalogue import load_catalogue
+    from app.studies.workbench import Workbench
+
+    catalogue = load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
+    return _TorchBench(Workbench(catalogue))
+
+
+def _serve(factory: str, inbox: Inbox, outbox: Outbox) -> int:
+    """Works until the inbox closes; the exit code."""
+    try:
+        bench = _made(factory)
+        outbox.put(bench.ready())
+    except Exception as error:
+        _log.exception("the engine cannot start")
+        message = f"The engine could not load its libraries: {type(error).__name__}: {error}"
+        outbox.put(JobProblem(message, f"Install Foretoken again; see {log_file()}."))
+        return COULD_NOT_START
+    Engine(bench, inbox, outbox, log_file()).work()
+    return 0
+
+
+def _made(factory: str) -> Bench:
+    module, _, name = factory.partition(":")
+    return cast(Bench, getattr(import_module(module), name)())
+
+
+@dataclass(frozen=True)
+class _TorchBench:
+    """A workbench, spoken to in the words of the protocol."""
+
+    workbench: Workbench
+
+    def ready(self) -> EngineReady:
+        import torch
+
+        from app.models.machine import choose_device, device_name
+
+        return EngineReady(str(torch.__version__), device_name(choose_device(None)))
+
+    def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
+        from app.models.pair import Preparation
+
+        preparation = Preparation(
+            wanted.pair, wanted.precision, wanted.draft_precision, wanted.device
+        )
+        found = self.workbench.prepare(preparation, report=report, pause=pause)
+        return Prepared(
+            found.pair,
+            found.target,
+            found.draft,
+            found.context_length,
+            found.lossless,
+            tuple(found.notes),
+        )
+
+    def run(
+        self,
+        run: str,
+        settings: RunSettings,
+        *,
+        emit: Callable[[RunEvent], None],
+        report: Report,
+        pause: Pause,
+    ) -> None:
+        self.workbench.run(run, settings, emit=emit, report=report, pause=pause)
+
+    def count_tokens(self, prompt: str, *, system: str, raw: bool) -> int:
+        return self.workbench.count_tokens(prompt, system=system, raw=raw)

@@ -1,0 +1,1 @@
+"""How a run is shown: PySide6 and pyqtgraph, never torch."""

@@ -1,0 +1,151 @@
+"""Everything that can be done, in one table: the menu, the shortcuts and the buttons read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu, QWidget
+
+from app.gui.plain import tip
+
+Group = Literal["run", "record", "view", "program"]
+"""Actions of one group stand together in the menu."""
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """One thing that can be done."""
+
+    name: str
+    text: str
+    shortcut: str
+    slot: str
+    """The method of the window that does it."""
+    group: Group
+    help: str
+    checkable: bool = False
+
+
+ACTIONS: tuple[ActionSpec, ...] = (
+    ActionSpec("run", "Run", "Ctrl+Return", "run", "run", "Run both lanes with these settings."),
+    ActionSpec(
+        "stop", "Stop", "Esc", "stop", "run", "End what is going on; what has come is kept."
+    ),
+    ActionSpec(
+        "run_again",
+        "Run again",
+        "Ctrl+R",
+        "run_again",
+        "run",
+        "Run the settings of the run that is shown, whatever the form says by now.",
+    ),
+    ActionSpec(
+        "speculation",
+        "Speculation",
+        "Ctrl+Shift+S",
+        "set_speculation",
+        "run",
+        "Off: the target writes alone.",
+        checkable=True,
+    ),
+    ActionSpec(
+        "export",
+        "Export…",
+        "Ctrl+E",
+        "export",
+        "record",
+        "Write the run that is shown as JSON, CSV or Markdown.",
+    ),
+    ActionSpec("open", "Open a report…", "Ctrl+O", "open_report", "record", "Show a JSON report."),
+    ActionSpec(
+        "copy_text",
+        "Copy the text",
+        "Ctrl+Shift+C",
+        "copy_text",
+        "record",
+        "Copy the text of the speculative lane, exactly.",
+    ),
+    ActionSpec(
+        "thrown",
+        "Show rejected guesses",
+        "R",
+        "set_thrown",
+        "view",
+        "Show guesses that were thrown away, in their place.",
+        checkable=True,
+    ),
+    ActionSpec(
+        "seams",
+        "Show loop seams",
+        "L",
+        "set_seams",
+        "view",
+        "Show where one loop ends and the next begins.",
+        checkable=True,
+    ),
+    ActionSpec(
+        "charts",
+        "Show charts",
+        "Ctrl+Shift+H",
+        "set_charts",
+        "view",
+        "Show or hide the charts.",
+        checkable=True,
+    ),
+    ActionSpec("prompt", "Go to the prompt", "Ctrl+L", "focus_prompt", "view", "Type a prompt."),
+    ActionSpec(
+        "scheme_system",
+        "Colours of the system",
+        "",
+        "follow_system",
+        "view",
+        "Dark or light as the system is.",
+    ),
+    ActionSpec("scheme_dark", "Dark", "", "go_dark", "view", "Stay dark."),
+    ActionSpec("scheme_light", "Light", "", "go_light", "view", "Stay light."),
+    ActionSpec(
+        "restart",
+        "Restart the engine",
+        "",
+        "restart_engine",
+        "program",
+        "End the engine process and start a new one; this frees all memory that it holds.",
+    ),
+    ActionSpec("quit", "Quit", "Ctrl+Q", "close", "program", "End the program."),
+)
+"""All actions, in the order of the menu."""
+
+
+def make_actions(owner: QWidget) -> dict[str, QAction]:
+    """A live action for every row of the table, with its slot on the owner."""
+    return {spec.name: _action(spec, owner) for spec in ACTIONS}
+
+
+def make_menu(actions: dict[str, QAction], parent: QWidget) -> QMenu:
+    """The menu of all actions, group by group."""
+    menu = QMenu(parent)
+    group = ACTIONS[0].group
+    for spec in ACTIONS:
+        if spec.group != group:
+            menu.addSeparator()
+            group = spec.group
+        menu.addAction(actions[spec.name])
+    return menu
+
+
+def _action(spec: ActionSpec, owner: QWidget) -> QAction:
+    made = QAction(spec.text, owner)
+    made.setObjectName(spec.name)
+    made.setCheckable(spec.checkable)
+    made.setShortcut(QKeySequence(spec.shortcut))
+    keys = f" ({spec.shortcut})" if spec.shortcut else ""
+    made.setToolTip(tip(spec.help + keys))
+    slot = getattr(owner, spec.slot)
+    if spec.checkable:
+        made.toggled.connect(slot)
+    else:
+        made.triggered.connect(lambda _checked=False: slot())
+    owner.addAction(made)
+    return made

@@ -1,0 +1,49 @@
+"""Opens the window: builds the objects and hands them on."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QApplication
+
+from app import files
+from app.engine.client import EngineClient
+from app.gui.crash import install_crash_dialog
+from app.gui.display import obstacle
+from app.gui.engine_link import EngineLink
+from app.gui.theme import Theme
+from app.gui.window import MainWindow
+from app.library.catalogue import load_catalogue
+
+
+def main() -> int:
+    """Opens the window and stays until it is closed; returns the exit code."""
+    hindrance = obstacle()
+    if hindrance:
+        print(hindrance, file=sys.stderr)
+        return 2
+    application = QApplication(sys.argv[:1])
+    application.setApplicationName("Foretoken")
+    application.setDesktopFileName("foretoken")
+    application.setWindowIcon(QIcon(str(files.resource("icons/foretoken.svg"))))
+    theme = Theme(application)
+    catalogue = load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
+    window = MainWindow(EngineLink(EngineClient()), catalogue, theme)
+    return show(application, window)
+
+
+def show(application: QApplication, window: MainWindow) -> int:
+    """Shows the window, starts its engine once it is up, and ends in order, Ctrl+C included."""
+    # The frame clock gives Python its turn, so that the handler runs within a frame.
+    before = signal.signal(signal.SIGINT, lambda *_: window.close())
+    install_crash_dialog(window)
+    window.show()
+    QTimer.singleShot(0, window.begin)
+    try:
+        return application.exec()
+    finally:
+        window.shut_down()
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,131 @@
+"""What all charts share: a panel with a title, a number, a key, and a plot that never grows items."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFont, QPen
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.gui.colours import Colours
+from app.gui.plain import label, scaled_font, tip
+from app.gui.series import RunSeries
+from app.run.figures import FIGURES
+from app.run.record import RunRecord
+
+pg.setConfigOptions(antialias=True)
+
+CURVE_WIDTH = 1.6
+"""Device-independent pixels; a pen of more than one is cheap only while curves have few points."""
+
+
+class Chart(QFrame):
+    """One chart. Curves are made once and fed; ranges are set, never guessed from the data."""
+
+    title: ClassVar[str]
+    figure: ClassVar[str]
+    """The figure that stands in the corner."""
+    key: ClassVar[tuple[tuple[str, str], ...]]
+    """Words of the key, each with its tone."""
+    meaning: ClassVar[str]
+
+    def __init__(self, colours: Colours, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("panel")
+        self.plot = pg.PlotWidget()
+        self.plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.plot.setMenuEnabled(False)
+        self.plot.setMouseEnabled(False, False)
+        self.plot.hideButtons()
+        self.plot.setFrameShape(QFrame.Shape.NoFrame)
+        self.plot.viewport().setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.number = label()
+        self.setToolTip(tip(f"{self.title}\n{self.meaning}"))
+        self._lay_out()
+        self.make_items()
+        self.set_colours(colours)
+        self.show_series(RunSeries(), None)
+
+    @abstractmethod
+    def make_items(self) -> None:
+        """Makes the curves and bars, once."""
+
+    @abstractmethod
+    def dress_items(self, colours: Colours) -> None:
+        """Gives the items their colours."""
+
+    @abstractmethod
+    def feed(self, series: RunSeries) -> None:
+        """Hands the series to the items and sets the ranges."""
+
+    def show_series(self, series: RunSeries, record: RunRecord | None) -> None:
+        """Draws the series, and puts the record's figure into the corner."""
+        self.feed(series)
+        figure = FIGURES[self.figure]
+        text = figure.text(record).partition(" (")[0] if record else ""
+        self.number.setText(text)
+        self.setAccessibleName(f"Chart: {self.title}")
+        self.setAccessibleDescription(f"{self.meaning} Now: {text or 'nothing yet'}.")
+
+    def set_colours(self, colours: Colours) -> None:
+        """Takes on another scheme."""
+        self.plot.setBackground(colours.panel)
+        for name in ("left", "bottom"):
+            axis = self.plot.getAxis(name)
+            axis.setPen(colours.border)
+            axis.setTextPen(colours.muted)
+        self.plot.showGrid(x=False, y=True, alpha=0.14)
+        self.dress_items(colours)
+
+    def set_ranges(self, x: tuple[float, float], y: tuple[float, float]) -> None:
+        """Shows this part of the plane."""
+        self.plot.setRange(xRange=x, yRange=y, padding=0, disableAutoRange=True)
+
+    def _lay_out(self) -> None:
+        title = label(self.title.upper(), tone="muted")
+        scaled_font(title, 0.85)
+        scaled_font(self.number, 0.92, bold=True)
+        head = QHBoxLayout()
+        head.addWidget(title)
+        head.addStretch()
+        head.addWidget(self.number)
+        key = QHBoxLayout()
+        key.setSpacing(9)
+        for word, tone in self.key:
+            made = label(word, tone=tone)
+            scaled_font(made, 0.82)
+            key.addWidget(made)
+        key.addStretch()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 7, 8, 5)
+        column.setSpacing(1)
+        column.addLayout(head)
+        column.addLayout(key)
+        column.addWidget(self.plot, 1)
+        self._dress_axes()
+
+    def _dress_axes(self) -> None:
+        font = QFont(self.font())
+        font.setPointSizeF(font.pointSizeF() * 0.8)
+        for name in ("left", "bottom"):
+            axis = self.plot.getAxis(name)
+            axis.setTickFont(font)
+            axis.setStyle(tickLength=-3, tickTextOffset=4, autoExpandTextSpace=True)
+            axis.enableAutoSIPrefix(False)
+
+
+def line(
+    colour: str, *, dashes: Qt.PenStyle = Qt.PenStyle.SolidLine, width: float = CURVE_WIDTH
+) -> QPen:
+    """A pen for a curve."""
+    return pg.mkPen(colour, width=width, style=dashes)
+
+
+def faded(colour: str) -> QColor:
+    """The colour of a bar: large areas need less of it."""
+    made = QColor(colour)
+    made.setAlphaF(0.78)
+    return made

@@ -1,0 +1,50 @@
+"""How many tokens each pass of the target yielded."""
+
+from __future__ import annotations
+
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+
+from app.gui.charts.chart import Chart, faded, line
+from app.gui.colours import Colours
+from app.gui.series import RunSeries, bars, curve
+
+
+class TokensPerLoopChart(Chart):
+    """Tokens committed by every loop, their mean so far, and the most that a loop can yield."""
+
+    title = "Tokens per loop"
+    figure = "tokens_per_loop"
+    key = (("▮ each loop", "accent"), ("━ mean so far", ""), ("┄ γ + 1", "muted"))
+    meaning = (
+        "Tokens that each pass of the target added. No loop can yield more than the draft length "
+        "and one. Where loops are many, neighbours share a bar: their mean."
+    )
+
+    def make_items(self) -> None:
+        """Makes the bars, the curve and the ceiling."""
+        self.each = pg.BarGraphItem(x=[], height=[], width=0.8)
+        self.plot.addItem(self.each)
+        self.mean = self.plot.plot(connect="finite")
+        self.ceiling = pg.InfiniteLine(angle=0)
+        self.plot.addItem(self.ceiling)
+
+    def dress_items(self, colours: Colours) -> None:
+        """Gives the items their colours."""
+        self.each.setOpts(brush=faded(colours.accent), pen=pg.mkPen(None))
+        self.mean.setPen(line(colours.text))
+        self.ceiling.setPen(line(colours.muted, dashes=Qt.PenStyle.DashLine, width=1.2))
+
+    def feed(self, series: RunSeries) -> None:
+        """Hands over the counts; the range ends a little above the ceiling."""
+        lane = series.lane("speculative")
+        middles, heights, shared = bars(lane.committed)
+        self.each.setOpts(x=middles, height=heights, width=0.8 * shared)
+        self.mean.setData(*curve(lane.tokens_per_loop))
+        most = series.draft_length + 1
+        self.ceiling.setValue(most)
+        self.ceiling.setVisible(len(lane) > 0)
+        step = -(-most // 5)
+        ticks = [(n, str(n)) for n in range(0, most + 1, step)]
+        self.plot.getAxis("left").setTicks([ticks, []])
+        self.set_ranges((0.5, max(len(lane), 10) + 0.5), (0, most + 0.4))

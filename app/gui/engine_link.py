@@ -1,0 +1,262 @@
+"""What the window knows of its engine: its state in words, the job at hand, and the run that waits."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from app.engine.protocol import (
+    Command,
+    CountTokens,
+    EngineEnded,
+    EngineReady,
+    JobCancelled,
+    JobProblem,
+    Message,
+    Prepare,
+    Prepared,
+    Run,
+    Stop,
+)
+from app.run.events import ModelFacts, Progress, PromptRead, RunEnded, RunStarted
+from app.run.record import RunRecord
+from app.run.settings import Precision, RunSettings
+
+Job = Literal["", "prepare", "run"]
+"""What the engine is at."""
+
+Phase = Literal["starting", "ready", "working", "trouble", "off"]
+"""How the engine stands."""
+
+
+class Client(Protocol):
+    """What the window asks of the engine's client."""
+
+    record: RunRecord | None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the engine process is there."""
+
+    def start(self) -> None:
+        """Starts the engine process."""
+
+    def send(self, command: Command) -> None:
+        """Sends a command."""
+
+    def drain(self) -> list[Message]:
+        """What has arrived since the last call."""
+
+    def kill(self) -> None:
+        """Ends the engine process at once."""
+
+    def close(self, timeout: float = 3.0) -> None:
+        """Ends the engine process and leaves nothing behind."""
+
+
+@dataclass
+class Trouble:
+    """Something that went wrong, and what to do."""
+
+    message: str
+    remedy: str
+
+
+class EngineLink:
+    """Sends commands, pulls messages, and keeps the engine's state for the widgets to show."""
+
+    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._clock = clock
+        self._since = clock()
+        self._device = ""
+        self._waiting: Run | None = None
+        self._questions = 0
+        self._replaced = 0
+        self.phase: Phase = "off"
+        self.job: Job = ""
+        self.stopping = False
+        self.progress: Progress | None = None
+        self.prepared: Prepared | None = None
+        self.trouble: Trouble | None = None
+
+    @property
+    def record(self) -> RunRecord | None:
+        """The record of the newest run."""
+        return self._client.record
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job is at hand or waits."""
+        return bool(self.job or self._waiting)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a run waits for the job at hand to end."""
+        return self._waiting is not None
+
+    def start(self) -> None:
+        """Starts the engine process, if it is not there."""
+        if not self._client.alive:
+            self._since = self._clock()
+            self.phase, self.prepared = "starting", None
+            self._client.start()
+
+    def prepare(self, pair: str, precision: Precision | None, device: str | None) -> None:
+        """Makes a pair ready; not while a job is at hand."""
+        if not self.busy:
+            self.start()
+            self._begin("prepare", Prepare(pair, precision=precision, device=device))
+
+    def restart(self) -> None:
+        """Ends the engine process at once; the next command starts a new one."""
+        if self._client.alive:
+            self._replaced += 1
+            self._client.kill()
+        self._waiting, self.prepared, self._device = None, None, ""
+        self._end_job()
+        self.phase = "off"
+
+    def run(self, settings: RunSettings) -> str:
+        """Runs these settings now, or as soon as the pair at hand is ready; the run's id.
+
+        Raises Problem for settings out of range.
+        """
+        settings.check()
+        self.start()
+        command = Run(uuid.uuid4().hex[:12], settings)
+        if self.job:
+            self._waiting = command
+        else:
+            self._begin("run", command)
+        return command.run
+
+    def stop(self) -> None:
+        """Ends the job at hand, and forgets the run that waits."""
+        self._waiting = None
+        if self.job:
+            self.stopping = True
+            self._client.send(Stop())
+
+    def count(self, prompt: str, *, system: str, raw: bool) -> int:
+        """Asks how many tokens a prompt is; the answer carries the number that this returns."""
+        self._questions += 1
+        if self.prepared and self._client.alive:
+            self._client.send(CountTokens(self._questions, prompt, system=system, raw=raw))
+        return self._questions
+
+    def pull(self) -> list[Message]:
+        """The messages that have arrived, each taken into account."""
+        messages = self._client.drain()
+        for message in messages:
+            handle = _HANDLERS.get(type(message))
+            if handle:
+                handle(self, message)
+        if self._waiting and not self.job and self.phase != "trouble":
+            command, self._waiting = self._waiting, None
+            self._begin("run", command)
+        return messages
+
+    def close(self) -> None:
+        """Ends the engine process; no message follows."""
+        self._waiting = None
+        self._client.close(timeout=2.0)
+
+    def words(self) -> str:
+        """The state of the engine in one line."""
+        if self.phase == "starting":
+            seconds = int(self._clock() - self._since)
+            return "Engine is starting" + (f" ({seconds} s)" if seconds > 2 else "")
+        if self.phase == "trouble":
+            return "Engine has ended; Run starts a new one"
+        if self.phase == "off":
+            return "Engine is off"
+        doing = "Stopping" if self.stopping else _DOING[self.job]
+        return " · ".join(filter(None, (doing, self._device, *self._models())))
+
+    def _models(self) -> list[str]:
+        """The prepared target in short, with its precision."""
+        return [named(self.prepared.target)] if self.prepared else []
+
+    def _begin(self, job: Job, command: Command) -> None:
+        self.job, self.stopping, self.trouble, self.progress = job, False, None, None
+        if self.phase != "starting":
+            self.phase = "working"
+        self._client.send(command)
+
+    def _end_job(self) -> None:
+        self.job, self.stopping, self.progress = "", False, None
+        self.phase = "ready"
+
+    def _on_ready(self, message: EngineReady) -> None:
+        self.phase = "working" if self.job else "ready"
+        self._device = message.device
+
+    def _on_progress(self, message: Progress) -> None:
+        self.progress = message
+
+    def _on_prepared(self, message: Prepared) -> None:
+        self.prepared = message
+        if self.job == "prepare":
+            self._end_job()
+
+    def _on_problem(self, message: JobProblem) -> None:
+        if message.question is None:
+            self.trouble = Trouble(message.message, message.remedy)
+            self._waiting = None
+            self._end_job()
+
+    def _on_cancelled(self, message: JobCancelled) -> None:
+        self._end_job()
+
+    def _on_run_started(self, message: RunStarted) -> None:
+        self.progress = None
+
+    def _on_prompt_read(self, message: PromptRead) -> None:
+        whole = message.done >= message.total
+        lane = message.at.lane
+        self.progress = (
+            None
+            if whole
+            else Progress(f"Reading the prompt, {lane} lane", message.done, message.total, "tokens")
+        )
+
+    def _on_run_ended(self, message: RunEnded) -> None:
+        if message.message:
+            self.trouble = Trouble(message.message, message.remedy)
+        self._end_job()
+
+    def _on_engine_ended(self, message: EngineEnded) -> None:
+        if message.expected and self._replaced:
+            self._replaced -= 1
+            return
+        self._end_job()
+        self._waiting, self.prepared, self._device = None, None, ""
+        self.phase = "off" if message.expected else "trouble"
+        if not message.expected:
+            kept = "What had come of the run is kept." if self.record else ""
+            self.trouble = Trouble(message.reason, kept)
+
+
+_DOING: dict[Job, str] = {"": "Engine ready", "prepare": "Making ready", "run": "Running"}
+
+_HANDLERS: dict[type, Callable] = {
+    EngineReady: EngineLink._on_ready,
+    Progress: EngineLink._on_progress,
+    Prepared: EngineLink._on_prepared,
+    JobProblem: EngineLink._on_problem,
+    JobCancelled: EngineLink._on_cancelled,
+    RunStarted: EngineLink._on_run_started,
+    PromptRead: EngineLink._on_prompt_read,
+    RunEnded: EngineLink._on_run_ended,
+    EngineEnded: EngineLink._on_engine_ended,
+}
+
+
+def named(facts: ModelFacts) -> str:
+    """A loaded model in short: its name and how its weights are held."""
+    note = f" ({facts.precision_note})" if facts.precision_note else ""
+    return f"{facts.name} {facts.precision}{note}"

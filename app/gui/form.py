@@ -1,0 +1,270 @@
+"""The settings of a run as a form; what does not apply is not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.gui.fields import Choice, Row, field_value, option_field, set_field_value
+from app.gui.form_rows import METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, RowSpec
+from app.gui.plain import label, scaled_font, tip
+from app.library.catalogue import Catalogue
+from app.library.entries import PairEntry
+from app.run.methods import METHODS
+from app.run.settings import OptionValue, Precision, RunSettings, Sampling
+
+
+class Form(QWidget):
+    """Pair, method and sampling; the prompt stands apart."""
+
+    changed = Signal()
+    """Any setting has changed."""
+    pair_changed = Signal()
+    """Other models are wanted than before."""
+
+    def __init__(self, catalogue: Catalogue, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("form")
+        self._catalogue = catalogue
+        self.rows: dict[str, Row] = {}
+        self._option_rows: dict[str, dict[str, Row]] = {}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(12, 10, 12, 6)
+        self._column.setSpacing(5)
+        self._grids: list[QGridLayout] = []
+        self._build()
+        _align(self._grids, [*self.rows.values(), *self._all_option_rows()])
+        self._connect()
+        self.choose_pair(catalogue.default)
+
+    @property
+    def pair(self) -> PairEntry | None:
+        """The pair that is chosen; None in an empty catalogue."""
+        name = self.rows["pair"].field.currentData()
+        return next((pair for pair in self._catalogue.pairs if pair.name == name), None)
+
+    @property
+    def precision(self) -> Precision | None:
+        """The target's precision; None leaves it to the machine."""
+        return self.rows["precision"].field.currentData()
+
+    def choose_pair(self, name: str | None) -> None:
+        """Chooses a pair, with the method and draft length that it comes with."""
+        self.rows["pair"].field.choose(name)
+        self._take_pair()
+
+    def settings(self, prompt: str, *, system: str, raw: bool) -> RunSettings:
+        """The settings as they stand. The playground looks: lanes take turns, in full detail."""
+        speculates = self.speculation.isChecked()
+        method = self._value("method") if speculates else "nothing"
+        return RunSettings(
+            pair=self._value("pair") or "",
+            prompt=prompt,
+            system=system,
+            raw=raw,
+            method=method,
+            method_options=self._options(method),
+            draft_length=self._value("draft_length") if speculates else 0,
+            rule=self._value("rule"),
+            sampling=self._sampling(),
+            max_new_tokens=self._value("max_new_tokens"),
+            precision=self.precision,
+            context_length=self._value("context_length") or None,
+            baseline=speculates,
+            repetitions=self._value("repetitions") if speculates else 1,
+            order="interleaved",
+            detail="full",
+        )
+
+    def fill(self, settings: RunSettings) -> None:
+        """Shows the settings of another run, as far as the form has fields for them."""
+        self.rows["pair"].field.choose(settings.pair)
+        self.speculation.setChecked(settings.method != "nothing")
+        if settings.method != "nothing":
+            self.rows["method"].field.choose(settings.method)
+            self.rows["draft_length"].field.setValue(settings.draft_length)
+        for name, value in settings.method_options.items():
+            row = self._option_rows.get(settings.method, {}).get(name)
+            if row:
+                set_field_value(row.field, value)
+        for name in Sampling.__struct_fields__:
+            if name in self.rows:
+                self.rows[name].field.setValue(getattr(settings.sampling, name))
+        self.rows["precision"].field.choose(settings.precision)
+        for name in ("max_new_tokens", "repetitions"):
+            self.rows[name].field.setValue(getattr(settings, name))
+        self.rows["context_length"].field.setValue(settings.context_length or 0)
+        self._refresh()
+
+    def suggest(self, sampling: Sampling | None) -> None:
+        """Shows the sampling that the model's makers suggest; it is never applied unasked."""
+        self._suggested = sampling
+        parts = [f"{name.replace('_', '-')} {value:g}" for name, value in _differences(sampling)]
+        self.suggestion.setText(f"The model suggests {', '.join(parts)}.")
+        self.suggestion.setVisible(bool(parts))
+
+    def _build(self) -> None:
+        pairs = [(pair.title, pair.name) for pair in self._catalogue.pairs]
+        self.speculation = QCheckBox("Speculation")
+        self.speculation.setChecked(True)
+        self.speculation.setToolTip(tip("Off: the target writes alone. Nothing is loaded anew."))
+        self.more = QCheckBox("More settings")
+        self.note = label(tone="muted", wrap=True)
+        self.suggestion = label(tone="muted", wrap=True)
+        self._suggested: Sampling | None = None
+        for small in (self.note, self.suggestion):
+            scaled_font(small, 0.88)
+        self._section("Pair")
+        self._wide("pair", "Pair", Choice(pairs), "A target and what guesses ahead of it.")
+        self._column.addWidget(self.note)
+        self._grid(PAIR_ROWS)
+        self._section("Method", self.speculation)
+        self._wide("method", "Method", Choice(), "How the next tokens are guessed.")
+        self._method_grid()
+        self._section("Sampling")
+        self._grid(SAMPLING_ROWS)
+        self._column.addWidget(self.suggestion)
+        self._column.addWidget(self.more)
+        self._grid(MORE_ROWS)
+        self.suggest(None)
+
+    def _section(self, title: str, beside: QWidget | None = None) -> None:
+        heading = section_label(title)
+        row = QHBoxLayout()
+        row.setContentsMargins(0, 6 if self._column.count() else 0, 0, 0)
+        row.addWidget(heading)
+        row.addStretch()
+        if beside:
+            row.addWidget(beside)
+        self._column.addLayout(row)
+
+    def _wide(self, name: str, title: str, field: QWidget, help_: str) -> None:
+        """A field that needs no name beside it, as its section says what it is."""
+        self.rows[name] = Row(title, field, help_=help_)
+        self.rows[name].name.setParent(self)
+        self.rows[name].name.hide()
+        self._column.addWidget(field)
+
+    def _grid(self, specs: tuple[RowSpec, ...]) -> QGridLayout:
+        grid = _empty_grid()
+        for name, title, help_, make in specs:
+            self.rows[name] = Row(title, make(), help_=help_)
+            _add(grid, self.rows[name])
+        self._column.addLayout(grid)
+        self._grids.append(grid)
+        return grid
+
+    def _method_grid(self) -> None:
+        """The rows of the chosen method: those of all methods are made once, and hidden."""
+        grid = self._grid(METHOD_ROWS)
+        for method in METHODS.values():
+            rows = {
+                option.name: Row(option.label, option_field(option), help_=option.help)
+                for option in method.options
+            }
+            self._option_rows[method.name] = rows
+            for row in rows.values():
+                _add(grid, row)
+
+    def _connect(self) -> None:
+        self.rows["pair"].field.currentIndexChanged.connect(self._take_pair)
+        self.rows["precision"].field.currentIndexChanged.connect(self.pair_changed)
+        self.speculation.toggled.connect(self._refresh)
+        self.more.toggled.connect(self._refresh)
+        for row in (*self.rows.values(), *self._all_option_rows()):
+            field = row.field
+            signal = getattr(field, "valueChanged", None) or getattr(
+                field, "currentIndexChanged", None
+            )
+            (signal or field.toggled).connect(self._refresh)
+
+    def _take_pair(self) -> None:
+        """Offers what the chosen pair can do, and sets what it comes with."""
+        pair = self.pair
+        if pair is None:
+            self.note.setText("The catalogue offers no pair.")
+            return
+        self.rows["method"].field.offer(
+            (method.label, method.name)
+            for method in METHODS.values()
+            if method.name != "nothing" and (pair.draft or not method.needs_draft_model)
+        )
+        self.rows["method"].field.choose(pair.method)
+        self.rows["draft_length"].field.setValue(pair.draft_length)
+        self.note.setText(pair.note)
+        self._refresh()
+        self.pair_changed.emit()
+
+    def _refresh(self) -> None:
+        """Shows the rows that apply."""
+        speculates = self.speculation.isChecked()
+        method = self._value("method")
+        for spec in MORE_ROWS:
+            self.rows[spec.name].set_visible(self.more.isChecked())
+        for name in ("method", "draft_length", "rule"):
+            self.rows[name].set_visible(speculates)
+        self.rows["repetitions"].set_visible(speculates and self.more.isChecked())
+        self.rows["method"].name.hide()
+        for owner, rows in self._option_rows.items():
+            for row in rows.values():
+                row.set_visible(speculates and owner == method)
+        for name in ("top_k", "top_p", "min_p", "seed"):
+            self.rows[name].set_visible(not self._sampling().greedy)
+        self.changed.emit()
+
+    def _sampling(self) -> Sampling:
+        return Sampling(
+            **{name: self._value(name) for name in Sampling.__struct_fields__ if name in self.rows}
+        )
+
+    def _options(self, method: str) -> dict[str, OptionValue]:
+        rows = self._option_rows.get(method, {})
+        return {name: field_value(row.field) for name, row in rows.items()}
+
+    def _all_option_rows(self) -> list[Row]:
+        return [row for rows in self._option_rows.values() for row in rows.values()]
+
+    def _value(self, name: str):
+        field = self.rows[name].field
+        return field.currentData() if isinstance(field, Choice) else field.value()
+
+
+def section_label(title: str) -> QLabel:
+    """The heading of a section."""
+    made = label(title.upper(), tone="muted")
+    scaled_font(made, 0.85)
+    made.setAccessibleName(title)
+    return made
+
+
+def _differences(sampling: Sampling | None) -> list[tuple[str, float]]:
+    """The values of a suggestion that are not the neutral ones."""
+    if sampling is None:
+        return []
+    neutral = msgspec.structs.asdict(Sampling())
+    values = msgspec.structs.asdict(sampling)
+    return [(name, value) for name, value in values.items() if value != neutral[name]]
+
+
+def _empty_grid() -> QGridLayout:
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(10)
+    grid.setVerticalSpacing(4)
+    grid.setColumnStretch(1, 1)
+    return grid
+
+
+def _align(grids: list[QGridLayout], rows: Iterable[Row]) -> None:
+    """Gives the names of all grids one width."""
+    width = max(row.name.sizeHint().width() for row in rows)
+    for grid in grids:
+        grid.setColumnMinimumWidth(0, width)
+
+
+def _add(grid: QGridLayout, row: Row) -> None:
+    place = grid.rowCount()
+    grid.addWidget(row.name, place, 0)
+    grid.addWidget(row.field, place, 1)

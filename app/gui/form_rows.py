@@ -1,0 +1,116 @@
+"""The rows of the form as tables: name, title, help, and how the field is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, get_args
+
+from PySide6.QtWidgets import QWidget
+
+from app.gui.fields import HIGHEST, Choice, Number, WholeNumber
+from app.run.settings import Precision
+
+
+class RowSpec(NamedTuple):
+    """A row of the form."""
+
+    name: str
+    title: str
+    help: str
+    make: Callable[[], QWidget]
+
+
+PRECISIONS = (("Fastest here", None), *((name.upper(), name) for name in get_args(Precision)))
+"""What the target's weights can be held in."""
+
+RULES = (("Exact (lossless)", "exact"),)
+"""The rules on offer. At temperature 0 the exact rule is the greedy one."""
+
+PAIR_ROWS = (
+    RowSpec(
+        "precision",
+        "Precision",
+        "How the target's weights are held. The fastest is found once by a short measurement.",
+        lambda: Choice(PRECISIONS),
+    ),
+)
+"""What the models are loaded with."""
+
+METHOD_ROWS = (
+    RowSpec(
+        "draft_length",
+        "Draft length γ",
+        "The most tokens that are guessed in one loop.",
+        lambda: WholeNumber(1, 64, value=4),
+    ),
+    RowSpec("rule", "Rule", "What decides which guesses are kept.", lambda: Choice(RULES)),
+)
+"""What every method has."""
+
+SAMPLING_ROWS = (
+    RowSpec(
+        "temperature",
+        "Temperature",
+        "0 takes the likeliest token; higher values draw more freely.",
+        lambda: Number(0.0, 100.0, value=0.0, nothing="0 (greedy)"),
+    ),
+    RowSpec(
+        "top_k",
+        "Top-k",
+        "Keep the k likeliest tokens.",
+        lambda: WholeNumber(0, HIGHEST, value=0, nothing="all"),
+    ),
+    RowSpec(
+        "top_p",
+        "Top-p",
+        "Keep the fewest tokens whose probability reaches p; 1 keeps all.",
+        lambda: Number(0.001, 1.0, value=1.0),
+    ),
+    RowSpec(
+        "min_p",
+        "Min-p",
+        "Keep tokens at least this share as likely as the likeliest.",
+        lambda: Number(0.0, 1.0, value=0.0, nothing="all"),
+    ),
+    RowSpec(
+        "seed",
+        "Seed",
+        "The same seed gives the same draws.",
+        lambda: WholeNumber(0, HIGHEST, value=0),
+    ),
+    RowSpec(
+        "max_new_tokens",
+        "Max new tokens",
+        "Where the text ends, if it does not end by itself.",
+        lambda: WholeNumber(0, 1_000_000, value=256),
+    ),
+)
+"""How tokens are drawn."""
+
+MORE_ROWS = (
+    RowSpec(
+        "context_length",
+        "Context",
+        "The most tokens that prompt and text may be together.",
+        lambda: WholeNumber(0, 10_000_000, value=0, nothing="the model's own"),
+    ),
+    RowSpec(
+        "repetitions",
+        "Repeats",
+        "How often both lanes are run; several give a spread.",
+        lambda: WholeNumber(1, 1000, value=1),
+    ),
+    RowSpec(
+        "repetition_penalty",
+        "Repetition penalty",
+        "Makes tokens less likely that were seen before; 1 is off.",
+        lambda: Number(0.01, 10.0, value=1.0),
+    ),
+    RowSpec(
+        "presence_penalty",
+        "Presence penalty",
+        "Taken from the logits of tokens in the text so far; 0 is off.",
+        lambda: Number(-10.0, 10.0, value=0.0),
+    ),
+)
+"""What is seldom changed."""

@@ -1,0 +1,251 @@
+"""The text of one lane: tokens coloured by how they came to be, appended a frame at a time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+from PySide6.QtCore import QMimeData, QPointF, QRect, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+)
+from PySide6.QtWidgets import QTextEdit, QWidget
+
+from app.gui.colours import CUES, Colours
+from app.gui.lane_feed import LaneFeed, Piece
+from app.gui.lane_spans import Span, Spans
+from app.gui.plain import shown
+from app.run.events import Status
+from app.run.record import Repetition
+
+TOKENS_A_FRAME = 1500
+"""Most tokens that one frame reads, so that no frame is long."""
+
+_LINE_HEIGHT = 142
+_LONGEST_BLOCK = 3000
+"""A paragraph is laid out anew whenever it grows; past this many characters another begins."""
+
+
+class LaneText(QTextEdit):
+    """Shows a repetition as it grows. What is copied comes from the record, never from the widget."""
+
+    inspected = Signal(object, QRect)
+    """A span under the pointer or the caret (or None), and where it is on the screen."""
+
+    def __init__(self, colours: Colours, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("lane")
+        self.setReadOnly(True)
+        self.setUndoRedoEnabled(False)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self.setTabChangesFocus(True)
+        self.setTabStopDistance(4 * self.fontMetrics().horizontalAdvance(" "))
+        self.document().setDocumentMargin(6)
+        self.viewport().setMouseTracking(True)
+        self._colours = colours
+        self._formats = token_formats(colours)
+        self._repetition: Repetition | None = None
+        self._thrown = False
+        self._seams_shown = False
+        self._clear()
+
+    @property
+    def behind(self) -> bool:
+        """Whether part of what the record holds has not been appended yet."""
+        return self._feed is not None and self._feed.behind
+
+    def show_repetition(self, repetition: Repetition | None) -> None:
+        """Shows this repetition from its beginning, unless it is shown already."""
+        if repetition is not self._repetition:
+            self._repetition = repetition
+            self._rebuild()
+
+    def set_thrown(self, shown_: bool) -> None:
+        """Shows or hides, in their place, the guesses that were thrown away."""
+        self._thrown = shown_
+        self._rebuild()
+
+    def set_seams(self, shown_: bool) -> None:
+        """Shows or hides where one round ends and the next begins."""
+        self._seams_shown = shown_
+        self.viewport().update()
+
+    def set_colours(self, colours: Colours) -> None:
+        """Takes on another scheme."""
+        self._colours = colours
+        self._formats = token_formats(colours)
+        self._rebuild()
+
+    def advance(self) -> None:
+        """Appends what has come since the last frame, in one edit."""
+        if self._feed is None:
+            return
+        bar = self.verticalScrollBar()
+        follows = self._restore is None and bar.value() >= bar.maximum() - 2
+        pieces = list(self._feed.pieces(TOKENS_A_FRAME))
+        if pieces:
+            cursor = QTextCursor(self.document())
+            cursor.movePosition(QTextCursor.MoveOperation.End)
+            cursor.beginEditBlock()
+            for piece in pieces:
+                self._append(cursor, piece)
+            cursor.endEditBlock()
+        if self._restore is not None:
+            bar.setValue(self._restore)
+            self._restore = self._restore if self._feed.behind else None
+        elif follows and pieces:
+            bar.setValue(bar.maximum())
+
+    def record_text(self) -> str:
+        """The record's text of this lane."""
+        return self._repetition.text if self._repetition else ""
+
+    def span_at(self, place: int) -> Span | None:
+        """The tokens that show at this place of the document."""
+        return self._spans.at(place)
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """What a copy or a drag takes along: the record's characters, exactly."""
+        cursor = self.textCursor()
+        data = QMimeData()
+        data.setText(self._spans.text(cursor.selectionStart(), cursor.selectionEnd()))
+        return data
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tells which token is under the pointer."""
+        super().mouseMoveEvent(event)
+        if not event.buttons():
+            self._inspect_at(event.position())
+
+    def leaveEvent(self, event) -> None:
+        """Tells that no token is under the pointer any more."""
+        super().leaveEvent(event)
+        self.inspected.emit(None, QRect())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Moves the caret and tells which token is behind it."""
+        super().keyPressEvent(event)
+        if event.key() in _CARET_KEYS:
+            self._inspect_caret()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Tells that no token is looked at any more."""
+        super().focusOutEvent(event)
+        self.inspected.emit(None, QRect())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paints the text and, if wanted, the seams between rounds."""
+        super().paintEvent(event)
+        if self._seams_shown:
+            self._paint_seams()
+
+    def _clear(self) -> None:
+        self.clear()
+        self._spans = Spans()
+        self._seams: list[int] = []
+        self._block_length = 0
+        self._restore: int | None = None
+        self._feed = LaneFeed(self._repetition, thrown=self._thrown) if self._repetition else None
+        cursor = QTextCursor(self.document())
+        spacing = QTextBlockFormat()
+        spacing.setLineHeight(
+            _LINE_HEIGHT, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value
+        )
+        cursor.setBlockFormat(spacing)
+
+    def _rebuild(self) -> None:
+        """Shows all anew, at the place where the reader was."""
+        bar = self.verticalScrollBar()
+        place = bar.value() if bar.value() < bar.maximum() - 2 else None
+        self._clear()
+        self._restore = place
+        self.advance()
+
+    def _append(self, cursor: QTextCursor, piece: Piece) -> None:
+        """Appends one piece and notes where it stands."""
+        if self._block_length > _LONGEST_BLOCK:
+            cursor.insertBlock()
+            self._block_length = 0
+        start = cursor.position()
+        cursor.insertText(shown(piece.text), self._formats[piece.tokens[-1].token.status])
+        self._spans.add(Span(start, cursor.position(), piece.text, piece.tokens))
+        _, newline, behind = piece.text.rpartition("\n")
+        self._block_length = len(behind) + (0 if newline else self._block_length)
+        if piece.opens_round:
+            self._seams.append(start)
+
+    def _inspect_at(self, point: QPointF) -> None:
+        """Emits the span under a point of the viewport."""
+        offset = QPointF(self.horizontalScrollBar().value(), self.verticalScrollBar().value())
+        layout = self.document().documentLayout()
+        place = layout.hitTest(point + offset, Qt.HitTestAccuracy.ExactHit)
+        self._emit_inspected(place, on_line_of=point)
+
+    def _inspect_caret(self) -> None:
+        """Emits the span behind the caret."""
+        self._emit_inspected(self.textCursor().position(), on_line_of=None)
+
+    def _emit_inspected(self, place: int, *, on_line_of: QPointF | None) -> None:
+        span = self._spans.at(place) if place >= 0 else None
+        if span is None:
+            self.inspected.emit(None, QRect())
+            return
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(span.start)
+        box = self.cursorRect(cursor)
+        if on_line_of is not None:
+            box.moveTo(int(on_line_of.x()), box.y())
+        self.inspected.emit(span, QRect(self.viewport().mapToGlobal(box.topLeft()), box.size()))
+
+    def _paint_seams(self) -> None:
+        """Draws a thin line before the first token of every round in sight."""
+        viewport = self.viewport()
+        first = self.cursorForPosition(viewport.rect().topLeft()).position()
+        last = self.cursorForPosition(viewport.rect().bottomRight()).position()
+        painter = QPainter(viewport)
+        painter.setPen(QColor(self._colours.muted))
+        cursor = QTextCursor(self.document())
+        for place in self._seams[bisect_left(self._seams, first) : bisect_right(self._seams, last)]:
+            cursor.setPosition(place)
+            box = self.cursorRect(cursor)
+            painter.drawLine(box.left(), box.top(), box.left(), box.bottom())
+        painter.end()
+
+
+def token_formats(colours: Colours) -> dict[Status, QTextCharFormat]:
+    """How a token of each status is written."""
+    return {status: _token_format(colours, status) for status in CUES}
+
+
+def _token_format(colours: Colours, status: Status) -> QTextCharFormat:
+    tint, cue = colours.tint(status), CUES[status]
+    made = QTextCharFormat()
+    made.setForeground(QColor(tint.text))
+    if tint.ground != colours.panel:
+        made.setBackground(QColor(tint.ground))
+    made.setFontUnderline(cue.underline)
+    made.setFontOverline(cue.overline)
+    made.setFontStrikeOut(cue.strike)
+    return made
+
+
+_CARET_KEYS = {
+    Qt.Key.Key_Left,
+    Qt.Key.Key_Right,
+    Qt.Key.Key_Up,
+    Qt.Key.Key_Down,
+    Qt.Key.Key_Home,
+    Qt.Key.Key_End,
+    Qt.Key.Key_PageUp,
+    Qt.Key.Key_PageDown,
+}

@@ -1,0 +1,64 @@
+"""Text that is shown as it is: nothing that a model or a file says is read as markup."""
+
+from __future__ import annotations
+
+import html
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QWidget
+
+_PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {
+    0x7F: 0x2421
+}
+
+
+def label(
+    text: str = "", *, tone: str = "", wrap: bool = False, parent: QWidget | None = None
+) -> QLabel:
+    """A label that never reads its text as markup."""
+    made = QLabel()
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    made.setWordWrap(wrap)
+    made.setText(text)
+    if tone:
+        made.setProperty("tone", tone)
+    return made
+
+
+def tip(text: str) -> str:
+    """The text as a tooltip shows it literally; left alone, Qt would guess what is markup."""
+    lines = html.escape(text).replace("\n", "<br>")
+    return f"<qt>{lines}</qt>"
+
+
+def visible(text: str) -> str:
+    """The text with pictures for control characters, as a line of a card shows it."""
+    return text.translate(_PICTURES).replace("\n", "↵").replace("\t", "⇥")
+
+
+def shown(text: str) -> str:
+    """The text as a lane shows it: line ends and tabs act, other controls are pictured."""
+    return text.translate(_LANE_PICTURES)
+
+
+_LANE_PICTURES = {code: picture for code, picture in _PICTURES.items() if code != 0x0D}
+
+
+def whole_unicode(text: str) -> str:
+    """The text without halves of characters, which nothing can encode."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def scaled_font(widget: QWidget, factor: float, *, bold: bool = False) -> None:
+    """Sets a widget's font to a multiple of the application's, whatever the person chose there."""
+    font = widget.font()
+    font.setPointSizeF(font.pointSizeF() * factor)
+    font.setBold(bold)
+    widget.setFont(font)
+
+
+def set_tone(widget: QWidget, tone: str) -> None:
+    """Gives a widget another tone of the style sheet."""
+    widget.setProperty("tone", tone)
+    widget.style().unpolish(widget)
+    widget.style().polish(widget)

@@ -1,0 +1,181 @@
+"""The main page: settings on the left; verdict, lanes and charts on the right."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.gui.charts import ChartRow
+from app.gui.colours import Colours
+from app.gui.form import Form
+from app.gui.lane_view import LaneView
+from app.gui.legend import Legend
+from app.gui.plain import label, scaled_font
+from app.gui.prompt_panel import PromptPanel
+from app.gui.strips import Notice, ProgressStrip
+from app.gui.token_card import TokenCard
+from app.gui.verdict import Verdict
+from app.library.catalogue import Catalogue
+from app.run.record import RunRecord
+from app.run.settings import RunSettings
+
+
+class Playground(QWidget):
+    """Lays out the page and hands a record to its parts."""
+
+    def __init__(self, catalogue: Catalogue, colours: Colours) -> None:
+        super().__init__()
+        self.form = Form(catalogue)
+        self.prompt = PromptPanel()
+        self.run_button, self.stop_button = QPushButton("Run both lanes"), QPushButton("Stop")
+        self.run_button.setObjectName("run")
+        self.verdict = Verdict()
+        self.progress, self.notice = ProgressStrip(), Notice()
+        self.lanes = (
+            LaneView("speculative", colours, promise=""),
+            LaneView("baseline", colours, promise="same target, no draft"),
+        )
+        self.legend = Legend(colours)
+        self.hints = label("R rejected guesses · L loop seams · point at a token", tone="muted")
+        scaled_font(self.hints, 0.88)
+        self.charts = ChartRow(colours)
+        self.card = TokenCard(colours, self)
+        self._lay_out()
+        for lane in self.lanes:
+            lane.inspected.connect(self.card.show_span)
+
+    def settings(self) -> RunSettings:
+        """What would be run now."""
+        prompt = self.prompt
+        return self.form.settings(
+            prompt.prompt.text(), system=prompt.system_text, raw=prompt.raw.isChecked()
+        )
+
+    def run_words(self) -> str:
+        """What the run button says."""
+        return "Run both lanes" if self.form.speculation.isChecked() else "Run"
+
+    def fill(self, settings: RunSettings) -> None:
+        """Puts the settings of a run into the form."""
+        self.form.fill(settings)
+        self.prompt.fill(settings.prompt, system=settings.system, raw=settings.raw)
+
+    def advance(self, record: RunRecord | None) -> None:
+        """The fast clock: appends what has come to the lanes."""
+        for lane in self.lanes:
+            lane.advance(record)
+
+    def show_numbers(self, record: RunRecord | None) -> None:
+        """The slow clock: renews numbers and charts."""
+        self.verdict.show_record(record)
+        self.charts.show_record(record)
+        for lane in self.lanes:
+            lane.show_counts(record)
+        if record:
+            self._name_lanes(record)
+
+    def set_colours(self, colours: Colours) -> None:
+        """Takes on another scheme."""
+        for part in (self.legend, self.charts, self.card, *(lane.text for lane in self.lanes)):
+            part.set_colours(colours)
+
+    def set_thrown(self, shown: bool) -> None:
+        """Shows or hides guesses that were thrown away."""
+        self.legend.set_thrown(shown)
+        for lane in self.lanes:
+            lane.text.set_thrown(shown)
+
+    def set_seams(self, shown: bool) -> None:
+        """Shows or hides the seams between rounds."""
+        for lane in self.lanes:
+            lane.text.set_seams(shown)
+
+    def _name_lanes(self, record: RunRecord) -> None:
+        """Says what the lanes promise; a run without a baseline has one lane only."""
+        fast, slow = self.lanes
+        speculates = record.settings.method != "nothing"
+        fast.title.setText("Speculative" if speculates else "Plain decoding")
+        rule = f"{record.settings.rule} rule"
+        promise = f"{'lossless' if record.lossless else 'not exactly lossless'} · {rule}"
+        fast.promise.setText(promise if speculates else "no draft")
+        slow.setVisible(record.settings.baseline)
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 10, 10, 10)
+        row.setSpacing(10)
+        row.addWidget(self._left())
+        right = QVBoxLayout()
+        right.setSpacing(8)
+        right.addWidget(self.verdict)
+        right.addWidget(self.progress)
+        right.addWidget(self.notice)
+        right.addWidget(self._middle(), 1)
+        row.addLayout(right, 1)
+
+    def _left(self) -> QWidget:
+        panel = QFrame()
+        panel.setObjectName("panel")
+        panel.setFixedWidth(23 * panel.fontMetrics().averageCharWidth() * 2)
+        column = QVBoxLayout(panel)
+        column.setContentsMargins(0, 0, 0, 8)
+        column.setSpacing(4)
+        column.addWidget(_FormScroll(self.form))
+        column.addWidget(self.prompt, 1)
+        buttons = QHBoxLayout()
+        buttons.setContentsMargins(12, 0, 12, 0)
+        buttons.addWidget(self.run_button, 1)
+        buttons.addWidget(self.stop_button)
+        column.addLayout(buttons)
+        return panel
+
+    def _middle(self) -> QWidget:
+        lanes = QWidget()
+        column = QVBoxLayout(lanes)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(7)
+        row = QHBoxLayout()
+        row.setSpacing(10)
+        for lane in self.lanes:
+            row.addWidget(lane, 1)
+        column.addLayout(row, 1)
+        below = QHBoxLayout()
+        below.addWidget(self.legend)
+        below.addStretch()
+        below.addWidget(self.hints)
+        column.addLayout(below)
+        splitter = QSplitter(Qt.Orientation.Vertical)
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(lanes)
+        splitter.addWidget(self.charts)
+        splitter.setSizes([640, 260])
+        splitter.setStretchFactor(0, 5)
+        splitter.setStretchFactor(1, 2)
+        return splitter
+
+
+class _FormScroll(QScrollArea):
+    """As high as the form, and less where there is no room."""
+
+    def __init__(self, form: Form) -> None:
+        super().__init__()
+        self.setWidget(form)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        form.changed.connect(self.updateGeometry)
+
+    def sizeHint(self):
+        """The form's own."""
+        return self.widget().sizeHint()

@@ -1,0 +1,90 @@
+"""Strips above the lanes: what takes a while, with Cancel; and what went wrong, with what to do."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QPushButton, QWidget
+
+from app.gui.plain import label
+from app.run.events import Progress
+
+_STEPS = 1000
+
+
+class ProgressStrip(QFrame):
+    """How far a set-up, a load or a prompt pass has come."""
+
+    cancelled = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("progress")
+        self._text = label()
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName("Progress")
+        self.cancel = QPushButton("Cancel")
+        self.cancel.setAccessibleName("Cancel what is going on")
+        self.cancel.clicked.connect(self.cancelled)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 5, 6, 5)
+        row.setSpacing(12)
+        row.addWidget(self._text)
+        row.addWidget(self._bar, 1)
+        row.addWidget(self.cancel)
+        self.hide()
+
+    def show_progress(self, progress: Progress | None) -> None:
+        """Shows how far it has come; None hides the strip."""
+        self.setVisible(progress is not None)
+        if progress is None:
+            return
+        self._text.setText(progress_words(progress))
+        if progress.total:
+            self._bar.setRange(0, _STEPS)
+            self._bar.setValue(round(_STEPS * min(progress.done / progress.total, 1.0)))
+        else:
+            self._bar.setRange(0, 0)
+
+
+class Notice(QFrame):
+    """A message and its remedy, until it is dismissed or overtaken."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("notice")
+        self.text = label(wrap=True)
+        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        dismiss = QPushButton("Dismiss")
+        dismiss.clicked.connect(self.hide)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 6, 6, 6)
+        row.addWidget(self.text, 1)
+        row.addWidget(dismiss, 0, Qt.AlignmentFlag.AlignTop)
+        self.hide()
+
+    def show_trouble(self, message: str, remedy: str = "") -> None:
+        """Says what went wrong and what to do."""
+        self._show(f"{message}\n{remedy}".strip(), kind="trouble")
+
+    def show_news(self, message: str) -> None:
+        """Says that something went well."""
+        self._show(message, kind="news")
+
+    def _show(self, text: str, *, kind: str) -> None:
+        self.setProperty("kind", kind)
+        for widget in (self, self.text):
+            widget.style().unpolish(widget)
+            widget.style().polish(widget)
+        self.text.setText(text)
+        self.setAccessibleName(text)
+        self.show()
+
+
+def progress_words(progress: Progress) -> str:
+    """A step, and how far it has come in its own unit."""
+    if not progress.total:
+        return f"{progress.stage}…"
+    if progress.unit == "bytes":
+        return f"{progress.stage}: {progress.done / 1e6:.0f} of {progress.total / 1e6:.0f} MB"
+    return f"{progress.stage}: {progress.done:g} of {progress.total:g} {progress.unit}".rstrip()

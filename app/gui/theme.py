@@ -1,0 +1,90 @@
+"""Dresses the application in one of two schemes, and follows the system when it changes."""
+
+from __future__ import annotations
+
+from string import Template
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QApplication
+
+from app import files
+from app.gui.colours import DARK, LIGHT, Colours
+
+_ROLES = QPalette.ColorRole
+
+
+class Theme(QObject):
+    """The colours in force; `changed` is emitted after the application has been dressed anew."""
+
+    changed = Signal()
+
+    def __init__(self, application: QApplication) -> None:
+        super().__init__(application)
+        self._application = application
+        self._forced: Qt.ColorScheme | None = None
+        self.colours = self._wanted()
+        application.setStyle("Fusion")
+        application.styleHints().colorSchemeChanged.connect(self._follow)
+        self._dress()
+
+    def force(self, scheme: Qt.ColorScheme | None) -> None:
+        """Stays with one scheme; None follows the system again."""
+        self._forced = scheme
+        self._follow()
+
+    def _follow(self) -> None:
+        """Dresses the application anew if another scheme is wanted."""
+        wanted = self._wanted()
+        if wanted is not self.colours:
+            self.colours = wanted
+            self._dress()
+            self.changed.emit()
+
+    def _wanted(self) -> Colours:
+        scheme = self._forced or self._application.styleHints().colorScheme()
+        return DARK if scheme == Qt.ColorScheme.Dark else LIGHT
+
+    def _dress(self) -> None:
+        self._application.setPalette(palette(self.colours))
+        self._application.setStyleSheet(style_sheet(self.colours))
+
+
+def palette(colours: Colours) -> QPalette:
+    """The palette of a scheme, for all that the style sheet does not reach."""
+    made = QPalette()
+    table = {
+        _ROLES.Window: colours.window,
+        _ROLES.WindowText: colours.text,
+        _ROLES.Base: colours.field,
+        _ROLES.AlternateBase: colours.panel,
+        _ROLES.Text: colours.text,
+        _ROLES.PlaceholderText: colours.muted,
+        _ROLES.Button: colours.panel,
+        _ROLES.ButtonText: colours.text,
+        _ROLES.ToolTipBase: colours.card,
+        _ROLES.ToolTipText: colours.text,
+        _ROLES.Highlight: colours.selection.ground,
+        _ROLES.HighlightedText: colours.selection.text,
+        _ROLES.Link: colours.accent,
+        _ROLES.Accent: colours.accent,
+    }
+    for role, colour in table.items():
+        made.setColor(role, QColor(colour))
+    for role in (_ROLES.WindowText, _ROLES.Text, _ROLES.ButtonText):
+        made.setColor(QPalette.ColorGroup.Disabled, role, QColor(colours.muted))
+    return made
+
+
+def style_sheet(colours: Colours) -> str:
+    """The style sheet of a scheme."""
+    plain = {name: value for name, value in vars(colours).items() if isinstance(value, str)}
+    tints = {
+        "selection_text": colours.selection.text,
+        "selection_ground": colours.selection.ground,
+        "trouble_text": colours.trouble.text,
+        "trouble_ground": colours.trouble.ground,
+    }
+    icons = files.resource("icons").as_posix()
+    sheet = files.resource("window.qss").read_text(encoding="utf-8")
+    return Template(sheet).substitute(plain, **tints, icons=icons)

@@ -1,0 +1,162 @@
+"""The verdict row: whether speculation pays, in a few numbers with their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.gui.plain import label, scaled_font, set_tone, tip
+from app.run.figures import FIGURES, NOTHING, Figure
+from app.run.metrics import Spread, same_text
+from app.run.record import RunRecord
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a tile shows of a record."""
+
+    number: str
+    addition: str = ""
+    """Put behind the caption."""
+    tone: str | None = None
+    """None: the tile's own."""
+
+
+@dataclass(frozen=True)
+class TileSpec:
+    """One number of the row."""
+
+    name: str
+    caption: str
+    tone: str
+    definition: str
+    value: Callable[[RunRecord], Shown]
+
+
+class Tile(QWidget):
+    """A number above its caption; its definition on hover."""
+
+    def __init__(self, spec: TileSpec, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._spec = spec
+        self.number = label("–", tone=spec.tone)
+        scaled_font(self.number, 1.62, bold=True)
+        self.caption = label(spec.caption, tone="muted")
+        scaled_font(self.caption, 0.88)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(1)
+        column.addWidget(self.number)
+        column.addWidget(self.caption)
+        self.setToolTip(tip(f"{spec.caption}\n{spec.definition}"))
+        self.show_record(None)
+
+    def show_record(self, record: RunRecord | None) -> None:
+        """Shows this number of a record."""
+        shown = self._spec.value(record) if record else Shown("–")
+        tone = "muted" if shown.number in ("–", NOTHING) else shown.tone or self._spec.tone
+        caption = self._spec.caption + shown.addition
+        if self.number.text() != shown.number or self.number.property("tone") != tone:
+            set_tone(self.number, tone)
+            self.number.setText(shown.number)
+        self.caption.setText(caption)
+        self.setAccessibleName(f"{caption}: {shown.number}")
+        self.setAccessibleDescription(self._spec.definition)
+
+
+class Verdict(QFrame):
+    """All tiles in a row."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("panel")
+        self.setAccessibleName("Verdict")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(14, 8, 14, 8)
+        row.setSpacing(18)
+        self.tiles = {spec.name: Tile(spec) for spec in TILES}
+        for place, tile in enumerate(self.tiles.values()):
+            if place:
+                row.addStretch(1)
+            row.addWidget(tile)
+
+    def show_record(self, record: RunRecord | None) -> None:
+        """Shows the numbers of a record as far as it has come."""
+        for tile in self.tiles.values():
+            tile.show_record(record)
+
+
+def figure_tile(name: str, caption: str, tone: str = "") -> TileSpec:
+    """A tile that shows a figure of the shared table; its unit stands in the caption."""
+    figure = FIGURES[name]
+
+    def value(record: RunRecord) -> Shown:
+        found = figure.value(record)
+        if found is None:
+            return Shown(NOTHING)
+        number = figure.written(found)
+        if figure.unit not in ("×", "%"):
+            number = number.removesuffix(figure.unit).strip()
+        spread = figure.spread(record) if figure.spread else None
+        return Shown(number, range_words(figure, spread) if spread else "")
+
+    return TileSpec(name, caption, tone, figure.definition, value)
+
+
+def range_words(figure: Figure, spread: Spread) -> str:
+    """How far the pairs behind a median lie apart."""
+    if spread.single:
+        return ", one pair"
+    low, high = figure.written(spread.low), figure.written(spread.high)
+    return f", {low}–{high} in {len(spread.values)} pairs"
+
+
+def _both_first_tokens(record: RunRecord) -> Shown:
+    """The time to the first token of either lane."""
+    figures = [FIGURES[f"{lane}_time_to_first_token_s"] for lane in ("speculative", "baseline")]
+    known = [value for value in (figure.value(record) for figure in figures) if value is not None]
+    return Shown(" / ".join(short_seconds(value) for value in known) or NOTHING)
+
+
+def short_seconds(seconds: float) -> str:
+    """Seconds as a person reads them."""
+    if seconds >= 10:
+        return f"{seconds:.1f} s"
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+
+
+def _same_text(record: RunRecord) -> Shown:
+    """Whether both lanes wrote the same, or where they first differ."""
+    found = same_text(record)
+    if found is None or not found.compared:
+        return Shown(NOTHING)
+    if found.first_difference is None:
+        return Shown("Same", f", {found.compared} tokens", "good")
+    return Shown("Differs", f" from token {found.first_difference + 1}", "trouble")
+
+
+TILES: tuple[TileSpec, ...] = (
+    figure_tile("decode_speedup", "decode speed-up", "accent"),
+    figure_tile("acceptance_rate", "acceptance rate"),
+    figure_tile("tokens_per_loop", "tokens per loop"),
+    figure_tile("speculative_decode_tokens_per_second", "tokens/s speculative", "speculative"),
+    figure_tile("baseline_decode_tokens_per_second", "tokens/s baseline", "baseline"),
+    TileSpec(
+        "time_to_first_token",
+        "to first token, both lanes",
+        "",
+        FIGURES["speculative_time_to_first_token_s"].definition + " Speculative / baseline.",
+        _both_first_tokens,
+    ),
+    TileSpec(
+        "same_text",
+        "text",
+        "",
+        "Whether both lanes wrote the same tokens. Only at temperature 0 do they have to; with a "
+        "draw both follow the same law.",
+        _same_text,
+    ),
+)
+"""The row, from left to right."""

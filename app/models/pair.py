@@ -1,0 +1,86 @@
+"""The models of a pair, loaded, and what follows from them for a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.models.loading import LoadedModel
+from app.models.tokenizer import Tokenizer
+from app.run.settings import Precision
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Which models are to be ready, and how."""
+
+    pair: str
+    precision: Precision | None = None
+    draft_precision: Precision | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DraftWidths:
+    """How the ids of a draft model and its target fit together; both count from the same 0."""
+
+    target_width: int
+    """Logits a row of the target."""
+    shared_ids: int
+    """Ids that both know: the draft never proposes one from here on."""
+    draft_rows: int
+    """Ids that the draft model can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPair:
+    """A target and, for methods that need one, a draft model."""
+
+    wanted: Preparation
+    target: LoadedModel
+    draft: LoadedModel | None
+    tokenizer: Tokenizer
+    warnings: tuple[str, ...]
+
+    @property
+    def end_ids(self) -> tuple[int, ...]:
+        """Every id that ends a text."""
+        return self.target.folder.end_ids
+
+    @property
+    def refusal(self) -> str:
+        """Why this pair cannot speculate; empty if it can."""
+        if not self.target.rewinding.holds:
+            return f"Speculation is off: {self.target.rewinding.note}."
+        if self.draft is not None and not self.draft.rewinding.holds:
+            return f"Speculation is off, for the draft model: {self.draft.rewinding.note}."
+        return ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the target answers each row without regard to the guesses after it."""
+        return self.target.rows.holds
+
+    @property
+    def widths(self) -> DraftWidths | None:
+        """How the ids of both models fit together; None without a draft model."""
+        if self.draft is None:
+            return None
+        shared = min(len(self.tokenizer), self.target.model.width, self.draft.model.width)
+        return DraftWidths(self.target.model.width, shared, self.draft.model.rows)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know before trusting a figure."""
+        found = [*self.warnings]
+        if self.refusal:
+            found.append(self.refusal)
+        if not self.exact:
+            found.append(f"Not exactly lossless: {self.target.rows.note}.")
+        suggested = self.target.folder.suggested_sampling
+        if suggested is not None:
+            shown = f"temperature {suggested.temperature:g}, top-k {suggested.top_k}, "
+            shown += f"top-p {suggested.top_p:g}"
+            if suggested.repetition_penalty != 1.0:
+                shown += f", repetition penalty {suggested.repetition_penalty:g}"
+            found.append(f"The model's files suggest {shown}; not applied unasked.")
+        return tuple(found)

@@ -1,0 +1,77 @@
+"""How weights are held: what each precision means, and which a machine can take."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import warnings
+from typing import Any
+
+import torch
+
+from app.models.offline import transformers
+from app.run.problems import Problem
+from app.run.settings import Precision
+
+PRECISIONS: dict[Precision, str] = {
+    "fp32": "32-bit floating point",
+    "bf16": "16-bit brain floating point",
+    "fp16": "16-bit floating point",
+    "nf4": "4-bit NormalFloat (bitsandbytes), computing in bf16",
+}
+"""Every precision and what it is."""
+
+_DTYPES: dict[Precision, torch.dtype] = {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+    "nf4": torch.bfloat16,
+}
+
+
+def loading_arguments(precision: Precision, device: torch.device) -> dict[str, Any]:
+    """What `from_pretrained` is given. Raises Problem if this machine cannot take the precision."""
+    refusal = why_not(precision, device)
+    if refusal is not None:
+        raise refusal
+    arguments: dict[str, Any] = {"dtype": _DTYPES[precision]}
+    if precision == "nf4":
+        arguments["quantization_config"] = transformers.BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=torch.bfloat16,
+        )
+    return arguments
+
+
+def why_not(precision: Precision, device: torch.device) -> Problem | None:
+    """Why a device cannot take a precision, or None if it can."""
+    if precision == "fp16" and device.type == "cpu":
+        return Problem(
+            "fp16 crawls on a CPU: few of them can compute in it.", "Choose bf16 or fp32."
+        )
+    return _why_no_bitsandbytes() if precision == "nf4" else None
+
+
+def precision_note(precision: Precision, requantised_from: str | None) -> str:
+    """What the weights are, in words."""
+    meaning = PRECISIONS[precision]
+    return f"{meaning}; re-quantised from {requantised_from}" if requantised_from else meaning
+
+
+def _why_no_bitsandbytes() -> Problem | None:
+    """Why bitsandbytes cannot be used, or None; its import may fail in any way at all."""
+    # It warns that a kernel for some CPUs would have to be fetched from a hub: here nothing is.
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module("bitsandbytes")
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return Problem(
+            f"nf4 needs bitsandbytes, which cannot be used here: {reason}",
+            "Choose bf16 or fp32, or install bitsandbytes 0.50 or newer.",
+        )
+    return None

@@ -1,0 +1,108 @@
+"""Makes the models of a pair ready: fetch, check, choose a precision, load, prove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from app.library.catalogue import Catalogue
+from app.library.compatibility import compare
+from app.library.entries import ModelEntry, PairEntry
+from app.library.preflight import FolderFacts, check
+from app.library.sources import fetch
+from app.models.fastest import choose_precision
+from app.models.loading import LoadedModel, load
+from app.models.machine import choose_device
+from app.models.pair import LoadedPair, Preparation
+from app.models.tokenizer import Tokenizer
+from app.run.events import Progress
+from app.run.problems import Problem
+from app.run.settings import Precision
+
+Report = Callable[[Progress], None]
+Pause = Callable[[], None]
+
+
+def load_pair(
+    catalogue: Catalogue, entry: PairEntry, wanted: Preparation, *, report: Report, pause: Pause
+) -> LoadedPair:
+    """The pair, loaded and proven. Raises Problem if it cannot be, Cancelled when `pause` does."""
+    loader = _Loader(choose_device(wanted.device), report, pause)
+    target_entry = catalogue.model(entry.target)
+    target_folder = loader.folder(target_entry)
+    warnings: list[str] = []
+    draft_folder = None
+    if entry.draft is not None:
+        draft_folder = loader.folder(catalogue.model(entry.draft), needs_tokenizer=False)
+        warnings += _compatible(target_folder, draft_folder)
+    tokenizer = Tokenizer(target_folder.folder)
+    target, why = loader.load(target_entry, target_folder, wanted.precision)
+    warnings += [f"{target.model.precision} is {why}."] if why else []
+    draft = None
+    if entry.draft is not None and draft_folder is not None:
+        precision = wanted.draft_precision or entry.draft_precision or _precision_of(target)
+        draft_entry = catalogue.model(entry.draft)
+        draft = loader.load_beside(target, draft_entry, draft_folder, precision=precision)
+    return LoadedPair(wanted, target, draft, tokenizer, tuple(warnings))
+
+
+class _Loader:
+    """Loads models onto one device, telling how far it has come."""
+
+    def __init__(self, device: torch.device, report: Report, pause: Pause) -> None:
+        self._device = device
+        self._report = report
+        self._pause = pause
+
+    def folder(self, entry: ModelEntry, *, needs_tokenizer: bool = True) -> FolderFacts:
+        """The model's folder, fetched if need be, and checked."""
+        folder = fetch(entry, self._report, pause=self._pause)
+        return check(folder, needs_tokenizer=needs_tokenizer)
+
+    def load(
+        self, entry: ModelEntry, folder: FolderFacts, precision: Precision | None
+    ) -> tuple[LoadedModel, str]:
+        """The loaded model, and why it has its precision if no one asked for it."""
+        why = ""
+        if precision is None:
+            precision, why = choose_precision(
+                folder,
+                name=entry.title,
+                device=self._device,
+                report=self._report,
+                pause=self._pause,
+            )
+        self._report(Progress(f"loading {entry.title} in {precision}"))
+        loaded = load(
+            folder, name=entry.title, precision=precision, device=self._device, pause=self._pause
+        )
+        return loaded, why
+
+    def load_beside(
+        self,
+        target: LoadedModel,
+        entry: ModelEntry,
+        folder: FolderFacts,
+        *,
+        precision: Precision,
+    ) -> LoadedModel:
+        """The draft model; the target itself if it is the same weights in the same precision."""
+        if folder.folder == target.folder.folder and precision == target.model.precision:
+            return target
+        return self.load(entry, folder, precision)[0]
+
+
+def _compatible(target: FolderFacts, draft: FolderFacts) -> list[str]:
+    """What to know of the two together. Raises Problem if their ids mean different tokens."""
+    found = compare(target.folder, draft.folder)
+    if found.verdict == "refused":
+        raise Problem(
+            f"These two models cannot work as a pair: {found.reason}",
+            "Choose a draft model of the target's own family, or the n-gram method.",
+        )
+    return list(found.warnings)
+
+
+def _precision_of(model: LoadedModel) -> Precision:
+    return model.model.precision

@@ -1,0 +1,196 @@
+"""One sequence at work: reads what a text says, and never lets anyone see its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from app.run.problems import Problem
+
+MAX_CHUNK = 512
+"""Most tokens of a prompt that one pass may feed, so that a stop takes effect within one pass."""
+
+
+class Cache(Protocol):
+    """The keys and values of one sequence, as long as what was fed and not cropped."""
+
+    @property
+    def length(self) -> int:
+        """Tokens held."""
+        ...
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of memory taken."""
+        ...
+
+    def crop(self, length: int) -> None:
+        """Forgets every token behind the first `length`."""
+        ...
+
+
+CacheKind = TypeVar("CacheKind", bound=Cache)
+
+
+class CausalModel(Protocol[CacheKind]):
+    """What a session needs of a language model."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where token ids have to lie."""
+        ...
+
+    def new_cache(self, capacity: int) -> CacheKind:
+        """An empty cache with room for `capacity` tokens."""
+        ...
+
+    def forward(self, ids: Tensor, cache: CacheKind, rows: int) -> Tensor:
+        """Feeds ids [n] behind the cache; logits of the last `rows` of them, [rows, width]."""
+        ...
+
+
+class Block:
+    """Ids under test behind the text. They may live on the device until a round's one copy home.
+
+    A block only grows. A session knows it again by identity, so it is never fed twice.
+    """
+
+    def __init__(self, ids: Sequence[int] = (), *, device: torch.device | None = None) -> None:
+        self.device = device or torch.device("cpu")
+        self._parts: list[Tensor] = []
+        self._host: list[int] | None = []
+        self._length = 0
+        if ids:
+            self._parts.append(torch.tensor(ids, dtype=torch.long, device=self.device))
+            self._host, self._length = list(ids), len(ids)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, token: Tensor) -> None:
+        """Adds one id, a tensor [] on the device."""
+        self._parts.append(token.reshape(1))
+        self._length += 1
+        self._host = None
+
+    def tensor(self, start: int = 0) -> Tensor:
+        """The ids from place `start` on, [n - start]."""
+        if len(self._parts) > 1:
+            self._parts = [torch.cat(self._parts)]
+        whole = self._parts[0] if self._parts else torch.empty(0, dtype=torch.long)
+        return whole.to(self.device)[start:]
+
+    def settle(self, ids: Sequence[int]) -> None:
+        """Tells what the ids are, once they have been copied to the host."""
+        self._host = list(ids)
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids on the host; copies them if no one has yet."""
+        if self._host is None:
+            self._host = self.tensor().tolist()
+        return self._host
+
+
+class Reading:
+    """What a pass yields: logits [rows, width] of the last rows that were fed."""
+
+    __slots__ = ("logits",)
+
+    def __init__(self, logits: Tensor) -> None:
+        self.logits = logits
+
+
+class Session:
+    """Reads texts with a model, keeping what it has fed so that nothing is fed twice.
+
+    The text is an append-only list of committed ids. Before each pass the session compares the
+    tail of what it holds with the text, and forgets what the text does not say.
+    """
+
+    def __init__(self, model: CausalModel[Any], capacity: int) -> None:
+        self._model = model
+        self._capacity = capacity
+        self._cache = model.new_cache(capacity)
+        self._settled = 0
+        """Tokens held that are known to be the start of the text."""
+        self._block: Block | None = None
+        self._block_fed = 0
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes that the cache takes."""
+        return int(self._cache.byte_count)
+
+    @property
+    def held(self) -> int:
+        """Tokens in the cache."""
+        return int(self._cache.length)
+
+    def unread(self, text: Sequence[int]) -> int:
+        """How many tokens of the text the next pass would have to feed."""
+        self._reconcile(text)
+        return len(text) - self._settled
+
+    def read(
+        self, text: Sequence[int], block: Block | None = None, *, rows: int, upto: int | None = None
+    ) -> Reading:
+        """Reads the text (its first `upto` tokens) and the block behind it.
+
+        Returns the logits of the last `rows` tokens fed; a row's logits say what follows its token.
+        The last token of the text is fed again if no fresh token would otherwise yield the rows.
+        Raises Problem if the sequence outgrows the session.
+        """
+        if block is not None and block is self._block and self._settled == len(text):
+            return self._extend(block, rows)
+        self._reconcile(text)
+        end = len(text) if upto is None else upto
+        wanted_from_text = max(rows - (len(block) if block else 0), 0)
+        start = max(min(self._settled, end - wanted_from_text), 0)
+        self._crop(start)
+        fresh = torch.tensor(text[start:end], dtype=torch.long, device=self._model.device)
+        return self._feed_with_block(fresh, block, rows=rows, settled=end)
+
+    def _feed_with_block(
+        self, fresh: Tensor, block: Block | None, *, rows: int, settled: int
+    ) -> Reading:
+        ids = torch.cat([fresh, block.tensor().to(fresh.device)]) if block else fresh
+        reading = self._feed(ids, rows)
+        self._settled, self._block = settled, block
+        self._block_fed = len(block) if block else 0
+        return reading
+
+    def _extend(self, block: Block, rows: int) -> Reading:
+        """Feeds what a block has grown by since its last pass."""
+        reading = self._feed(block.tensor(self._block_fed), rows)
+        self._block_fed = len(block)
+        return reading
+
+    def _feed(self, ids: Tensor, rows: int) -> Reading:
+        if self._cache.length + len(ids) > self._capacity:
+            raise Problem(
+                f"The text has outgrown its session of {self._capacity} tokens.",
+                "Raise the context length, or ask for fewer new tokens.",
+            )
+        return Reading(self._model.forward(ids, self._cache, rows))
+
+    def _reconcile(self, text: Sequence[int]) -> None:
+        """Counts what was under test and became text as settled; forgets the rest."""
+        if self._block is not None:
+            guesses = self._block.ids[: self._block_fed]
+            after = text[self._settled : self._settled + len(guesses)]
+            kept = 0
+            while kept < len(after) and after[kept] == guesses[kept]:
+                kept += 1
+            self._settled += kept
+            self._block, self._block_fed = None, 0
+        self._settled = min(self._settled, len(text))
+        self._crop(self._settled)
+
+    def _crop(self, length: int) -> None:
+        if self._cache.length > length:
+            self._cache.crop(length)
+        self._settled = min(self._settled, length)

@@ -1,0 +1,77 @@
+"""Ids from text and text from ids, with the target's own tokenizer and chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.models.detokenizer import Detokenizer
+from app.models.offline import transformers
+from app.run.problems import Problem
+
+
+class Tokenizer:
+    """A tokenizer as it lies in a model's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._inner: Any = transformers.AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+        except (OSError, ValueError, ImportError) as error:
+            raise Problem(
+                f"The tokenizer in {folder} cannot be read: {_first_line(error)}",
+                "Fetch the model again, with its tokenizer.json.",
+            ) from None
+
+    def __len__(self) -> int:
+        """Ids that stand for a token."""
+        return len(self._inner)
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether the folder says how a conversation is written."""
+        return bool(self._inner.chat_template)
+
+    def encode_prompt(self, prompt: str, *, system: str = "", raw: bool = False) -> list[int]:
+        """The ids of a prompt, within the chat template unless `raw`.
+
+        Raises Problem for a prompt without a token.
+        """
+        if raw or not self.has_chat_template:
+            text, special = (f"{system}\n\n{prompt}" if system else prompt), True
+        else:
+            text, special = self._rendered(prompt, system), False
+        ids: list[int] = self._inner(text, add_special_tokens=special)["input_ids"]
+        if not prompt.strip() and not (raw and ids):
+            raise Problem("The prompt is empty.", "Write something for the model to go on from.")
+        return ids
+
+    def detokenizer(self, *, silent: Collection[int]) -> Detokenizer:
+        """A fresh detokenizer; `silent` ids add no text."""
+        return Detokenizer(self.decode, silent=silent)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The exact text of ids: special tokens shown, no spaces cleaned up."""
+        return str(self._inner._tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def _rendered(self, prompt: str, system: str) -> str:
+        conversation = [{"role": "user", "content": prompt}]
+        if system:
+            conversation.insert(0, {"role": "system", "content": system})
+        try:
+            return str(
+                self._inner.apply_chat_template(
+                    conversation, tokenize=False, add_generation_prompt=True
+                )
+            )
+        except Exception as error:  # a template is a program: any error may come
+            raise Problem(
+                f"The model's chat template refuses this conversation: {_first_line(error)}",
+                "Leave the system message empty, or give the prompt raw.",
+            ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,143 @@
+"""The JSON object of `foretoken run --json`: the answer and the headline numbers."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from app.run.events import Finish, LaneName, Outcome
+from app.run.figures import FIGURES, speculative_counts
+from app.run.metrics import decode_speedup, same_text
+from app.run.record import Repetition, RunRecord
+
+
+class SummaryCounts(msgspec.Struct, frozen=True):
+    """What became of the tokens of the speculative lane, all its repetitions together."""
+
+    drafted: int
+    accepted: int
+    rejected: int
+    ignored: int
+    discarded: int
+    corrected: int
+    bonus: int
+    plain: int
+    first: int
+    committed: int
+    rounds: int
+
+
+class LaneSummary(msgspec.Struct, frozen=True):
+    """One lane: speeds and seconds are medians of its repetitions, the rest is the first one's."""
+
+    decode_tokens_per_second: float | None
+    time_to_first_token_s: float | None
+    decode_s: float | None
+    total_s: float | None
+    token_ids: list[int]
+    text: str
+    finish: Finish | None
+    repetitions: int
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """A run in short; null where there is nothing to say.
+
+    `text` and `token_ids` are the first repetition's, `counts` and the rates those of all
+    repetitions together, speed-ups medians of pairs. `first_difference` counts tokens from 0.
+    """
+
+    run: str
+    pair: str
+    method: str
+    outcome: Outcome
+    message: str
+    remedy: str
+    text: str
+    token_ids: list[int]
+    finish: Finish | None
+    decode_speedup: float | None
+    decode_speedup_range: tuple[float, float] | None
+    """The smallest and the largest of the pairs; both the same where there is one pair only."""
+    request_speedup: float | None
+    acceptance_rate: float | None
+    conditional_acceptance: float | None
+    mean_accepted_prefix: float | None
+    tokens_per_loop: float | None
+    counts: SummaryCounts
+    speculative: LaneSummary | None
+    baseline: LaneSummary | None
+    same_text: bool | None
+    first_difference: int | None
+    lossless: bool
+    notes: tuple[str, ...]
+
+    def json(self) -> str:
+        """One line of strict JSON in ASCII, which any terminal and pipe can take."""
+        return json.dumps(msgspec.to_builtins(self), allow_nan=False)
+
+
+_SHOWN = (
+    "decode_speedup",
+    "request_speedup",
+    "acceptance_rate",
+    "conditional_acceptance",
+    "mean_accepted_prefix",
+    "tokens_per_loop",
+)
+
+
+def summarise(record: RunRecord) -> Summary:
+    """The summary of a record, whole or partial."""
+    first = _first(record, "speculative")
+    spread = decode_speedup(record)
+    compared = same_text(record)
+    tally = speculative_counts(record)
+    return Summary(
+        run=record.run,
+        pair=record.settings.pair,
+        method=record.settings.method,
+        outcome=record.outcome,
+        message=record.message,
+        remedy=record.remedy,
+        text=first.text if first else "",
+        token_ids=first.token_ids if first else [],
+        finish=first.finish if first else None,
+        decode_speedup_range=(spread.low, spread.high) if spread else None,
+        counts=SummaryCounts(
+            **{name: getattr(tally, name) for name in SummaryCounts.__struct_fields__}
+        ),
+        speculative=_lane(record, "speculative"),
+        baseline=_lane(record, "baseline"),
+        same_text=compared.same if compared and compared.compared else None,
+        first_difference=compared.first_difference if compared else None,
+        lossless=record.lossless,
+        notes=record.notes,
+        **{name: FIGURES[name].value(record) for name in _SHOWN},
+    )
+
+
+def _first(record: RunRecord, lane: LaneName) -> Repetition | None:
+    """The first repetition of a lane, if it opened."""
+    return next(iter(record.repetitions(lane)), None)
+
+
+def _lane(record: RunRecord, lane: LaneName) -> LaneSummary | None:
+    first = _first(record, lane)
+    if first is None:
+        return None
+
+    def figure(name: str) -> float | None:
+        return FIGURES[f"{lane}_{name}"].value(record)
+
+    return LaneSummary(
+        decode_tokens_per_second=figure("decode_tokens_per_second"),
+        time_to_first_token_s=figure("time_to_first_token_s"),
+        decode_s=figure("decode_s"),
+        total_s=figure("total_s"),
+        token_ids=first.token_ids,
+        text=first.text,
+        finish=first.finish,
+        repetitions=len(record.repetitions(lane)),
+    )

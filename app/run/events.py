@@ -1,0 +1,266 @@
+"""What happens in a run, as small frozen structs that cross the pipe, are kept, are replayed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from app.run.settings import RunSettings, Sampling
+
+LaneName = Literal["speculative", "baseline"]
+
+Status = Literal[
+    "first", "accepted", "corrected", "bonus", "plain", "rejected", "ignored", "discarded"
+]
+"""How a token came to be. `first`: from the prompt pass. `accepted`: guessed and kept. `corrected`:
+replaces the first rejected guess. `bonus`: follows a fully accepted draft. `plain`: a round without
+a draft. `rejected`: tested, thrown away. `ignored`: behind the first rejection, never decided.
+`discarded`: behind a stop, whatever the rule said."""
+
+Provenance = Literal["measured", "reported", "inferred"]
+"""`measured` here; `reported` by a server; `inferred` from what a server reported."""
+
+Finish = Literal["end of text", "stop string", "length", "context", "cancelled", "failed"]
+"""Why a lane ended."""
+
+Outcome = Literal["running", "finished", "cancelled", "failed", "engine ended"]
+"""How a run stands."""
+
+DraftLimit = Literal["draft length", "tokens left", "context", "speculation refused"]
+"""What set the most tokens that a round might guess."""
+
+
+class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A frozen struct that refuses fields it does not know."""
+
+
+class At(Struct, frozen=True):
+    """Where in a study an event belongs, and how it is known."""
+
+    run: str
+    lane: LaneName
+    repetition: int = 0
+    turn: int = 0
+    sequence: int = 0
+    provenance: Provenance = "measured"
+
+
+class Candidate(Struct, frozen=True):
+    """One token and its probability under a law."""
+
+    id: int
+    text: str
+    probability: float
+
+
+class Inspection(Struct, frozen=True):
+    """The likeliest tokens of the laws that decided a position (detail `full` only)."""
+
+    target: tuple[Candidate, ...] = ()
+    draft: tuple[Candidate, ...] = ()
+    residual: tuple[Candidate, ...] = ()
+
+
+class Token(Struct, frozen=True):
+    """One token, how it came to be, and the numbers the rule used; null where there were none."""
+
+    id: int
+    text: str
+    """What the text grew by when this token came: empty while a character is incomplete."""
+    status: Status
+    source: str | None = None
+    """The proposer that guessed it."""
+    target_probability: float | None = None
+    draft_probability: float | None = None
+    accept_probability: float | None = None
+    draw: float | None = None
+    kept_by: Literal["rule", "leniency"] | None = None
+    inspection: Inspection | None = None
+
+
+class Phases(Struct, frozen=True):
+    """Where a round's seconds went; they add up to the round."""
+
+    draft_prompt: float = 0.0
+    """The draft model's own pass over the prompt."""
+    draft: float = 0.0
+    verify: float = 0.0
+    """The target's pass, until its logits exist."""
+    decide: float = 0.0
+    """Warping, the rule, the draws, and the round's one copy to the host."""
+    rest: float = 0.0
+    draft_calls: float = 0.0
+    """The part of `draft_prompt` and `draft` that was spent inside the draft model."""
+
+    @property
+    def total(self) -> float:
+        """Seconds of the whole round."""
+        return self.draft_prompt + self.draft + self.verify + self.decide + self.rest
+
+    @property
+    def outside_models(self) -> float:
+        """Seconds of the round that no model call accounts for."""
+        return self.total - self.verify - self.draft_calls
+
+
+class Round(Struct, frozen=True):
+    """One draft-verify-commit loop: what was guessed, and what became of it."""
+
+    index: int
+    limit: int
+    """The most tokens this round was allowed to guess."""
+    limited_by: DraftLimit
+    committed: tuple[Token, ...]
+    """The tokens kept, in text order: accepted ones, then at most one of the target's own."""
+    thrown: tuple[Token, ...]
+    """Guesses that were not kept, in draft order: rejected, ignored, discarded."""
+    phases: Phases
+    draft_stop: str = ""
+    """Why drafting ended before the limit, in the proposer's words."""
+    held_back: int = 0
+    """Characters at the end of the text that may begin a stop string: not to be shown yet."""
+
+    def count(self, status: Status) -> int:
+        """How many of this round's tokens have this status."""
+        return sum(token.status == status for token in (*self.committed, *self.thrown))
+
+    @property
+    def drafted(self) -> int:
+        """How many tokens were guessed."""
+        return self.count("accepted") + len(self.thrown)
+
+
+class Environment(Struct, frozen=True):
+    """What the run ran on, as far as it is needed to repeat it."""
+
+    app: str
+    python: str
+    platform: str
+    processor: str
+    device: str
+    threads: int
+    packages: dict[str, str]
+
+
+class ModelFacts(Struct, frozen=True):
+    """A loaded model, as it is named on screen and in reports."""
+
+    name: str
+    folder: str
+    precision: str
+    precision_note: str
+    """Where the weights come from: for example "re-quantised from Q4_1"."""
+    device: str
+    parameters: int
+    weight_bytes: int
+    vocabulary: int
+    context_length: int
+    attention: str
+    rewinds: bool
+    rewind_note: str
+    rows_independent: bool
+    rows_note: str
+    suggested_sampling: Sampling | None = None
+    """What `generation_config.json` suggests; shown, never applied unasked."""
+
+
+class RunStarted(Struct, frozen=True, tag=True):
+    """A run is about to open its first lane."""
+
+    run: str
+    started: str
+    """Local time with its offset, ISO 8601."""
+    settings: RunSettings
+    environment: Environment
+    target: ModelFacts
+    draft: ModelFacts | None
+    prompt_ids: tuple[int, ...]
+    end_ids: tuple[int, ...]
+    lossless: bool
+    """Whether the text keeps the target's law: the rule promises it, and the models can hold it."""
+    notes: tuple[str, ...] = ()
+
+
+class LaneStarted(Struct, frozen=True, tag=True):
+    """A lane has opened its session."""
+
+    at: At
+
+
+class PromptRead(Struct, frozen=True, tag=True):
+    """A chunk of the prompt has been read."""
+
+    at: At
+    done: int
+    total: int
+
+
+class FirstToken(Struct, frozen=True, tag=True):
+    """The prompt pass has yielded the first token."""
+
+    at: At
+    token: Token
+    seconds: float
+    """From the opening of the lane until the token existed."""
+    held_back: int = 0
+
+
+class RoundCommitted(Struct, frozen=True, tag=True):
+    """A round is part of the text."""
+
+    at: At
+    round: Round
+
+
+class Abandoned(Struct, frozen=True, tag=True):
+    """A round was given up before it was committed; it enters no figure."""
+
+    at: At
+    drafted: int
+    seconds: float
+
+
+class LaneEnded(Struct, frozen=True, tag=True):
+    """A lane has ended, whole or not."""
+
+    at: At
+    finish: Finish
+    dropped: int = 0
+    """Characters at the end of the text that belong to the stop string or lie behind it."""
+    tail: str = ""
+    """Text of an incomplete character that no further token will complete."""
+    cache_bytes: int = 0
+
+
+class RunEnded(Struct, frozen=True, tag=True):
+    """The run is over; no event of it follows."""
+
+    run: str
+    outcome: Outcome
+    message: str = ""
+    remedy: str = ""
+    peak_bytes: int | None = None
+    """Most memory the device held while the run went on, measured; null where it cannot be read."""
+
+
+RunEvent = (
+    RunStarted
+    | LaneStarted
+    | PromptRead
+    | FirstToken
+    | RoundCommitted
+    | Abandoned
+    | LaneEnded
+    | RunEnded
+)
+"""All that a run can tell; a record is these, applied in order."""
+
+
+class Progress(Struct, frozen=True, tag=True):
+    """How far something that takes over a second has come."""
+
+    stage: str
+    done: float = 0.0
+    total: float | None = None
+    unit: str = ""

@@ -1,0 +1,219 @@
+"""The figures that are shown: their names, units and definitions, one table for every place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+import msgspec
+
+from app.run.events import LaneName
+from app.run.metrics import (
+    Counts,
+    Spread,
+    decode_seconds,
+    decode_speed,
+    decode_speedup,
+    request_speedup,
+    same_text,
+    total_counts,
+    total_seconds,
+)
+from app.run.record import Repetition, RunRecord
+
+NOTHING = "n/a"
+"""What is shown where there is nothing to divide by."""
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A number that is shown: what it is called, what it means, and how a record yields it."""
+
+    name: str
+    label: str
+    unit: str
+    definition: str
+    value: Callable[[RunRecord], float | None]
+    spread: Callable[[RunRecord], Spread | None] | None = None
+    """The paired values behind the number, for figures that are a median of pairs."""
+
+    def text(self, record: RunRecord) -> str:
+        """The value with its unit and, where there are pairs, their range; "n/a" for none."""
+        value = self.value(record)
+        if value is None:
+            return NOTHING
+        spread = self.spread(record) if self.spread else None
+        return self.written(value) + (f" ({self._range(spread)})" if spread else "")
+
+    def written(self, value: float) -> str:
+        """A value of this figure with its unit."""
+        if self.unit == "%":
+            return f"{100 * value:.1f} %"
+        if self.unit == "×":
+            return f"{value:.2f}×"
+        return f"{value:.2f} {self.unit}".rstrip()
+
+    def _range(self, spread: Spread) -> str:
+        if spread.single:
+            return "one pair, no spread"
+        low, high = self.written(spread.low), self.written(spread.high)
+        return f"median of {len(spread.values)} pairs, {low} to {high}"
+
+
+def speculative_counts(record: RunRecord) -> Counts:
+    """The counts of all repetitions of the speculative lane together."""
+    return total_counts(record.repetitions("speculative"))
+
+
+def median_of(
+    record: RunRecord, lane: LaneName, measure: Callable[[Repetition], float | None]
+) -> float | None:
+    """The median over a lane's repetitions of a measure; None where no repetition has it."""
+    found = [value for value in map(measure, record.repetitions(lane)) if value is not None]
+    return median(found) if found else None
+
+
+def time_to_first_token(repetition: Repetition) -> float | None:
+    """Seconds from the opening of the lane until its first token existed."""
+    return repetition.time_to_first_token
+
+
+def decode_time(repetition: Repetition) -> float | None:
+    """Seconds from the first token to the last commit; None before the first token."""
+    return None if repetition.first is None else decode_seconds(repetition)
+
+
+def agreement(record: RunRecord) -> str:
+    """One sentence: do both lanes write the same text, and if not, where do they first differ?"""
+    if not record.repetitions("baseline"):
+        return "There is no baseline to compare the text with."
+    found = same_text(record)
+    if found is None:
+        return "With a temperature above 0 both lanes follow the same law, not the same text."
+    if not found.compared:
+        return "There is no text to compare yet."
+    if found.first_difference is None:
+        return f"Both lanes wrote the same {found.compared} tokens."
+    return f"The lanes first differ at token {found.first_difference + 1}."
+
+
+def promise(record: RunRecord) -> str:
+    """One sentence: does the output keep the target's distribution?"""
+    if record.lossless:
+        return "Lossless: the rule keeps the target's distribution exactly."
+    return "Not exactly lossless: the rule, or the models' precision, does not keep it exactly."
+
+
+def _middle(spread: Spread | None) -> float | None:
+    return spread.median if spread else None
+
+
+def _share(
+    name: str, label: str, definition: str, *, unit: str = "%", of: Callable[[Counts], float | None]
+) -> Figure:
+    """A figure of the speculative lane's counts."""
+    return Figure(name, label, unit, definition, lambda record: of(speculative_counts(record)))
+
+
+def _of_lane(lane: LaneName) -> list[Figure]:
+    """The figures of one lane's own clock."""
+
+    def figure(
+        name: str,
+        label: str,
+        unit: str,
+        *,
+        definition: str,
+        of: Callable[[Repetition], float | None],
+    ) -> Figure:
+        return Figure(
+            f"{lane}_{name}",
+            f"{lane.capitalize()}: {label}",
+            unit,
+            definition,
+            lambda record: median_of(record, lane, of),
+        )
+
+    return [
+        figure(
+            "decode_tokens_per_second",
+            "decode speed",
+            "tokens/s",
+            definition="Tokens committed after the first / decode seconds; median of repetitions.",
+            of=decode_speed,
+        ),
+        figure(
+            "time_to_first_token_s",
+            "time to first token",
+            "s",
+            definition="From the opening of the lane until the first token; median of repetitions.",
+            of=time_to_first_token,
+        ),
+        figure(
+            "decode_s",
+            "decode time",
+            "s",
+            definition="From the first token to the last commit, on the lane's own clock; the "
+            "draft's own pass over the prompt is part of it. Median of repetitions.",
+            of=decode_time,
+        ),
+        figure(
+            "total_s",
+            "total time",
+            "s",
+            definition="Time to first token and decode time together; median of repetitions.",
+            of=total_seconds,
+        ),
+    ]
+
+
+FIGURES: dict[str, Figure] = {
+    figure.name: figure
+    for figure in (
+        Figure(
+            "decode_speedup",
+            "Decode speed-up",
+            "×",
+            "Decode speed, speculative / baseline: the median of paired repetitions. "
+            "Below 1 the baseline is faster.",
+            lambda record: _middle(decode_speedup(record)),
+            decode_speedup,
+        ),
+        Figure(
+            "request_speedup",
+            "Request speed-up",
+            "×",
+            "Total time, baseline / speculative, of pairs that ran to their end; their median.",
+            lambda record: _middle(request_speedup(record)),
+            request_speedup,
+        ),
+        _share(
+            "acceptance_rate",
+            "Acceptance rate",
+            "Guesses accepted / guesses made. Falls as the draft length grows.",
+            of=lambda counts: counts.acceptance_rate,
+        ),
+        _share(
+            "conditional_acceptance",
+            "Conditional acceptance",
+            "Guesses accepted / guesses tested: those behind a rejection or a stop do not count.",
+            of=lambda counts: counts.conditional_acceptance,
+        ),
+        _share(
+            "mean_accepted_prefix",
+            "Mean accepted prefix",
+            "Guesses accepted / rounds with a draft.",
+            unit="tokens",
+            of=lambda counts: counts.mean_accepted_prefix,
+        ),
+        _share(
+            "tokens_per_loop",
+            "Tokens per loop",
+            "Tokens committed after the first / rounds. Plain decoding has exactly 1.",
+            unit="tokens",
+            of=lambda counts: counts.tokens_per_loop,
+        ),
+        *_of_lane("speculative"),
+        *_of_lane("baseline"),
+    )
+}
+"""Every figure by its name, in the order in which they are shown."""

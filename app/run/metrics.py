@@ -1,0 +1,317 @@
+"""Every number that is shown, defined once. Nothing to divide by gives None ("n/a"), never 0.
+
+Chains of guesses. G drafted, A accepted and committed, T tested (A and the rejected), L rounds with
+a draft, R committed rounds, M tokens committed after the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+import msgspec
+
+from app.run.events import Phases, Round, Status, Token
+from app.run.record import Repetition, RunRecord
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """What became of every token of a lane."""
+
+    first: int = 0
+    accepted: int = 0
+    corrected: int = 0
+    bonus: int = 0
+    plain: int = 0
+    rejected: int = 0
+    ignored: int = 0
+    discarded: int = 0
+    rounds: int = 0
+    drafting_rounds: int = 0
+
+    @property
+    def drafted(self) -> int:
+        """G: every guess, whatever became of it."""
+        return self.accepted + self.rejected + self.ignored + self.discarded
+
+    @property
+    def tested(self) -> int:
+        """T: guesses that the rule decided and that a stop did not overtake."""
+        return self.accepted + self.rejected
+
+    @property
+    def committed_after_first(self) -> int:
+        """M: tokens of the text that a round committed."""
+        return self.accepted + self.corrected + self.bonus + self.plain
+
+    @property
+    def committed(self) -> int:
+        """Tokens of the text, the first included."""
+        return self.first + self.committed_after_first
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """A/G: accepted of all guesses. Falls as the draft length grows."""
+        return ratio(self.accepted, self.drafted)
+
+    @property
+    def conditional_acceptance(self) -> float | None:
+        """A/T: accepted of the guesses that were tested. The α of the formulas."""
+        return ratio(self.accepted, self.tested)
+
+    @property
+    def mean_accepted_prefix(self) -> float | None:
+        """A/L: accepted guesses a round with a draft."""
+        return ratio(self.accepted, self.drafting_rounds)
+
+    @property
+    def tokens_per_loop(self) -> float | None:
+        """M/R: tokens a target pass. Plain decoding has exactly 1."""
+        return ratio(self.committed_after_first, self.rounds)
+
+    def plus(self, rounds: Iterable[Round]) -> Counts:
+        """These counts and those of more rounds."""
+        tally = {name: getattr(self, name) for name in self.__struct_fields__}
+        for round_ in rounds:
+            for token in (*round_.committed, *round_.thrown):
+                tally[token.status] += 1
+            tally["rounds"] += 1
+            tally["drafting_rounds"] += round_.drafted > 0
+        return Counts(**tally)
+
+
+def counts(repetition: Repetition) -> Counts:
+    """The counts of one repetition, as far as it has come."""
+    return Counts(first=int(repetition.first is not None)).plus(repetition.rounds)
+
+
+def total_counts(repetitions: Iterable[Repetition]) -> Counts:
+    """The counts of several repetitions taken together."""
+    total = Counts()
+    for repetition in repetitions:
+        first = total.first + (repetition.first is not None)
+        total = msgspec.structs.replace(total, first=first).plus(repetition.rounds)
+    return total
+
+
+class PositionAcceptance(msgspec.Struct, frozen=True):
+    """How often the guess at one place of the draft (1 is the first) was accepted."""
+
+    position: int
+    reached: int
+    """Rounds in which this guess was tested."""
+    accepted: int
+    drafting_rounds: int
+
+    @property
+    def unconditional(self) -> float | None:
+        """Accepted of all rounds with a draft (vLLM's per-position rate)."""
+        return ratio(self.accepted, self.drafting_rounds)
+
+    @property
+    def conditional(self) -> float | None:
+        """Accepted of the rounds in which all guesses before it were."""
+        return ratio(self.accepted, self.reached)
+
+
+def acceptance_by_position(rounds: Sequence[Round]) -> list[PositionAcceptance]:
+    """Acceptance at each place of the draft, first place first."""
+    drafting = [round_ for round_ in rounds if round_.drafted]
+    kept = [round_.count("accepted") for round_ in drafting]
+    tested = [n + round_.count("rejected") for n, round_ in zip(kept, drafting, strict=True)]
+    return [
+        PositionAcceptance(
+            position=place,
+            reached=sum(t >= place for t in tested),
+            accepted=sum(n >= place for n in kept),
+            drafting_rounds=len(drafting),
+        )
+        for place in range(1, max(tested, default=0) + 1)
+    ]
+
+
+def decode_seconds(repetition: Repetition) -> float:
+    """Seconds from the first token to the last commit, on the lane's own clock."""
+    return sum(round_.phases.total for round_ in repetition.rounds)
+
+
+def decode_speed(repetition: Repetition) -> float | None:
+    """M / decode seconds, in tokens a second."""
+    return ratio(counts(repetition).committed_after_first, decode_seconds(repetition))
+
+
+def total_seconds(repetition: Repetition) -> float | None:
+    """Time to first token and decode seconds together."""
+    if repetition.time_to_first_token is None:
+        return None
+    return repetition.time_to_first_token + decode_seconds(repetition)
+
+
+def phase_seconds(repetition: Repetition) -> Phases:
+    """Where the seconds of all rounds went."""
+    return Phases(
+        **{
+            name: sum(getattr(round_.phases, name) for round_ in repetition.rounds)
+            for name in Phases.__struct_fields__
+        }
+    )
+
+
+def share_outside_models(repetition: Repetition) -> float | None:
+    """The share of the decode seconds that no model call accounts for."""
+    phases = phase_seconds(repetition)
+    return ratio(phases.outside_models, phases.total)
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """Values of paired repetitions: their median and range."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle value."""
+        return median(self.values)
+
+    @property
+    def low(self) -> float:
+        """The smallest value."""
+        return min(self.values)
+
+    @property
+    def high(self) -> float:
+        """The largest value."""
+        return max(self.values)
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one pair only, and so no spread to speak of."""
+        return len(self.values) == 1
+
+
+def decode_speedup(record: RunRecord) -> Spread | None:
+    """Ratio of decode speeds, speculative to baseline, over paired repetitions."""
+    return _spread_of_ratios(
+        [(decode_speed(fast), decode_speed(slow)) for fast, slow in _pairs(record)]
+    )
+
+
+def request_speedup(record: RunRecord) -> Spread | None:
+    """Ratio of total times, baseline to speculative, over pairs that ran to their end."""
+    totals = [
+        (total_seconds(slow), total_seconds(fast))
+        for fast, slow in _pairs(record)
+        if fast.finish not in _CUT_SHORT and slow.finish not in _CUT_SHORT
+    ]
+    return _spread_of_ratios(totals)
+
+
+class SameText(msgspec.Struct, frozen=True):
+    """Whether two lanes wrote the same tokens, and where they first differ."""
+
+    compared: int
+    first_difference: int | None
+    """Index of the first differing token, or None."""
+
+    @property
+    def same(self) -> bool:
+        """Whether all compared tokens are equal."""
+        return self.first_difference is None
+
+
+def same_text(record: RunRecord) -> SameText | None:
+    """Compares the lanes of the first pair; None where the lanes need not be equal, or have not
+    both begun to write.
+
+    With a draw (temperature above 0) both lanes follow the same law, not the same text.
+    """
+    pairs = _pairs(record)
+    if not pairs or not record.settings.sampling.greedy:
+        return None
+    fast, slow = pairs[0][0].token_ids, pairs[0][1].token_ids
+    shared = min(len(fast), len(slow))
+    difference = next((i for i in range(shared) if fast[i] != slow[i]), None)
+    whole = all(repetition.finish not in _CUT_SHORT for repetition in pairs[0])
+    if difference is None and whole and len(fast) != len(slow):
+        difference = shared
+    if not shared and difference is None:
+        return None
+    return SameText(compared=shared, first_difference=difference)
+
+
+def violations(repetition: Repetition) -> list[str]:
+    """The identities of this module that a repetition breaks; none, for a sound engine."""
+    found = [
+        f"round {round_.index}: {fault}"
+        for round_ in repetition.rounds
+        for fault in _round_violations(round_)
+    ]
+    tally = counts(repetition)
+    if tally.committed != len(repetition.tokens):
+        found.append("committed tokens and their counts differ")
+    if repetition.first is None and repetition.rounds:
+        found.append("a round was committed before the first token")
+    if [round_.index for round_ in repetition.rounds] != list(range(len(repetition.rounds))):
+        found.append("rounds are not numbered in order")
+    if any(_stopped(round_) for round_ in repetition.rounds[:-1]):
+        found.append("a round follows the end of the text")
+    if any(map(_stopped, repetition.rounds[-1:])) and repetition.finish in ("length", "context"):
+        found.append("a guess ends the text, but nothing in the text says so")
+    return found
+
+
+def ratio(above: float, below: float) -> float | None:
+    """`above / below`, or None where there is nothing to divide by."""
+    return above / below if below else None
+
+
+_CUT_SHORT = (None, "cancelled", "failed")
+
+
+def _round_violations(round_: Round) -> list[str]:
+    """The identities that one round breaks."""
+    n = {status: round_.count(status) for status in ("rejected", "corrected", "bonus", "plain")}
+    drafted, accepted = round_.drafted, round_.count("accepted")
+    rules = {
+        "at most one rejection": n["rejected"] <= 1,
+        "corrected equals rejected": n["corrected"] == n["rejected"],
+        "bonus follows a fully accepted draft": n["bonus"]
+        == int(accepted == drafted > 0 and not _stopped(round_)),
+        "plain is a round without a draft": n["plain"] == int(drafted == 0),
+        "drafted is within the limit": drafted <= round_.limit,
+        "something was committed": bool(round_.committed),
+        "accepted tokens, then at most one of the target's own": _in_order(
+            round_.committed, "accepted", ("accepted", "corrected", "bonus", "plain"), last=True
+        ),
+        "thrown tokens are one rejected and ignored ones, or discarded ones": _in_order(
+            round_.thrown, "ignored", ("rejected",)
+        )
+        or _in_order(round_.thrown, "discarded", ("discarded",)),
+    }
+    return [rule for rule, holds in rules.items() if not holds]
+
+
+def _stopped(round_: Round) -> bool:
+    """Whether the text ends at a guess of this round."""
+    return not round_.committed or round_.committed[-1].status == "accepted"
+
+
+def _in_order(
+    tokens: Sequence[Token], usual: Status, odd: tuple[Status, ...], *, last: bool = False
+) -> bool:
+    """Whether all have the usual status, but for the first (or last) one, which has an odd one."""
+    statuses = [token.status for token in (reversed(tokens) if last else tokens)]
+    return all(status in odd for status in statuses[:1]) and set(statuses[1:]) <= {usual}
+
+
+def _pairs(record: RunRecord) -> list[tuple[Repetition, Repetition]]:
+    """The repetitions of both lanes that belong together."""
+    return list(
+        zip(record.repetitions("speculative"), record.repetitions("baseline"), strict=False)
+    )
+
+
+def _spread_of_ratios(pairs: Iterable[tuple[float | None, float | None]]) -> Spread | None:
+    """The ratios of the pairs that have both of their values."""
+    values = tuple(above / below for above, below in pairs if above and below)
+    return Spread(values) if values else None

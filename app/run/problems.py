@@ -1,0 +1,19 @@
+"""Errors that a person can do something about."""
+
+from __future__ import annotations
+
+
+class Problem(Exception):
+    """Something a person can mend: one sentence says what is wrong, another what to do."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
+
+
+class Cancelled(Exception):
+    """Raised between two forward passes when a person has asked to stop."""

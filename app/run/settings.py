@@ -1,0 +1,116 @@
+"""What a person asks for: one frozen object that every lane of a run is given."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+
+from app.run.problems import Problem
+
+GREEDY_TEMPERATURE = 1e-5
+"""At or below this temperature target and draft are both greedy: the one cut-off for all code."""
+
+Precision = Literal["fp32", "bf16", "fp16", "nf4"]
+"""How weights are held: the names are those on screen and in reports."""
+
+Detail = Literal["light", "full"]
+"""`light` keeps what was decided; `full` also the best tokens of target, draft and residual."""
+
+Order = Literal["interleaved", "alternated"]
+"""`interleaved` for looking: lanes take turns. `alternated` for measuring: whole lanes, A B B A."""
+
+OptionValue = bool | int | float | str
+
+
+class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the next token is drawn from a model's logits; the same object serves both lanes."""
+
+    temperature: float = 0.0
+    top_k: int = 0
+    """Keep the k likeliest tokens; 0 keeps all."""
+    top_p: float = 1.0
+    """Keep the fewest tokens whose probability reaches p; 1 keeps all."""
+    min_p: float = 0.0
+    """Keep tokens at least this share as likely as the likeliest; 0 keeps all."""
+    repetition_penalty: float = 1.0
+    """Divides (below zero: multiplies) the logits of tokens seen in prompt or text; 1 is off."""
+    presence_penalty: float = 0.0
+    """Subtracted from the logits of tokens seen in the text written so far; 0 is off."""
+    seed: int = 0
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is taken without a draw."""
+        return self.temperature <= GREEDY_TEMPERATURE
+
+    @property
+    def penalised(self) -> bool:
+        """Whether logits depend on the tokens before them."""
+        return self.repetition_penalty != 1.0 or self.presence_penalty != 0.0
+
+    def check(self) -> None:
+        """Raises Problem for a value outside its range."""
+        _within("temperature", self.temperature, 0.0, math.inf, "0 means greedy")
+        _within("top-k", self.top_k, 0, math.inf, "0 keeps all tokens")
+        _within("top-p", self.top_p, 0.0, 1.0, "1 keeps all tokens", low_open=True)
+        _within("min-p", self.min_p, 0.0, 1.0, "0 keeps all tokens")
+        _within(
+            "repetition penalty", self.repetition_penalty, 0.0, math.inf, "1 is off", low_open=True
+        )
+        _within("presence penalty", self.presence_penalty, -math.inf, math.inf, "0 is off")
+
+
+class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that defines a run, but for the machine it runs on."""
+
+    pair: str
+    prompt: str
+    system: str = ""
+    raw: bool = False
+    """Give the prompt to the model as it is, without its chat template."""
+    method: str = "ngram"
+    method_options: dict[str, OptionValue] = {}
+    draft_length: int = 4
+    rule: str = "exact"
+    sampling: Sampling = Sampling()
+    max_new_tokens: int = 256
+    stop_strings: tuple[str, ...] = ()
+    ignore_end_of_text: bool = False
+    precision: Precision | None = None
+    """The target's; None leaves the choice to this machine."""
+    draft_precision: Precision | None = None
+    """The draft model's; None takes the pair's own."""
+    device: str | None = None
+    context_length: int | None = None
+    """Most tokens that a session may hold; None takes the models' own limit."""
+    baseline: bool = True
+    repetitions: int = 1
+    order: Order = "alternated"
+    detail: Detail = "light"
+
+    def check(self) -> None:
+        """Raises Problem for a value outside its range."""
+        self.sampling.check()
+        _within("draft length", self.draft_length, 0, 64, "0 means no speculation")
+        _within("max new tokens", self.max_new_tokens, 0, 1_000_000, "0 gives an empty text")
+        _within("repeats", self.repetitions, 1, 1_000, "1 is a single pair of lanes")
+        if self.context_length is not None:
+            _within("context length", self.context_length, 1, 10_000_000, "in tokens")
+        if "" in self.stop_strings:
+            raise Problem(
+                "A stop string is empty.", "Leave it out, or write what should end the text."
+            )
+
+
+def _within(
+    name: str, value: float, low: float, high: float, hint: str, *, low_open: bool = False
+) -> None:
+    """Raises Problem unless `value` is a finite number in [low, high] (or (low, high])."""
+    enough = value > low if low_open else value >= low
+    if not (math.isfinite(value) and enough and value <= high):
+        lower = f"above {low:g}" if low_open else f"{low:g} or more"
+        span = "a finite number" if math.isinf(low) else lower
+        span += "" if math.isinf(high) else f", at most {high:g}"
+        raise Problem(f"{name} is {value!r}; it has to be {span}.", f"Set it anew ({hint}).")

@@ -1,0 +1,1 @@
+"""What is compared: lanes, their order and their repetitions."""

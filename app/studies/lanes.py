@@ -1,0 +1,128 @@
+"""Opens a lane of a run: an empty session each time, the same prompt and settings for both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from app.decoding.clock import Clock, clock_for
+from app.decoding.commit import Text
+from app.decoding.contracts import Proposer, Role, Verifier
+from app.decoding.draft_length import DraftLength, Fixed
+from app.decoding.drivers import Pause, Sessions, run_lane
+from app.decoding.loop import LaneEvent, LaneSetup, decode
+from app.decoding.proposers import Surroundings, make_proposer
+from app.decoding.verifiers import make_verifier
+from app.models.pair import LoadedPair
+from app.models.session import Session
+from app.run.events import At, LaneEnded
+from app.run.methods import Method
+from app.run.settings import RunSettings
+
+
+@dataclass(frozen=True, slots=True)
+class LaneMaker:
+    """Makes the lanes of one run."""
+
+    pair: LoadedPair
+    settings: RunSettings
+    prompt_ids: tuple[int, ...]
+    context: int
+
+    def open(self, at: At, pause: Pause) -> Iterator[LaneEvent]:
+        """The events of a fresh lane; nothing runs before the first is asked for."""
+        sessions = Sessions(self._sessions(at))
+        setup = self._setup(at)
+        for event in run_lane(decode(setup), sessions, _off_the_clock(pause, setup.clock)):
+            if isinstance(event, LaneEnded):
+                event = msgspec.structs.replace(event, cache_bytes=sessions.byte_count)
+            yield event
+
+    def check(self) -> None:
+        """Raises Problem now for a method or a rule that could not be made later."""
+        self._setup(At("check", "speculative"))
+
+    @property
+    def rule(self) -> Verifier:
+        """The rule that decides in both lanes."""
+        return make_verifier(self.settings.rule, self.settings.sampling)
+
+    @property
+    def drafts_with_model(self) -> bool:
+        """Whether the run's method asks the draft model."""
+        return Method.named(self.settings.method).needs_draft_model
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that a session has to hold."""
+        wanted = len(self.prompt_ids) + self.settings.max_new_tokens
+        return min(wanted, self.context)
+
+    def _speculates(self, at: At) -> bool:
+        return at.lane == "speculative" and not self.pair.refusal
+
+    def _setup(self, at: At) -> LaneSetup:
+        settings = self.settings
+        end_ids = () if settings.ignore_end_of_text else self.pair.end_ids
+        text = Text(
+            ids=list(self.prompt_ids),
+            detokenizer=self.pair.tokenizer.detokenizer(silent=self.pair.end_ids),
+            max_new_tokens=settings.max_new_tokens,
+            end_ids=end_ids,
+            stop_strings=settings.stop_strings,
+        )
+        return LaneSetup(
+            at=at,
+            text=text,
+            proposer=self._proposer(at),
+            verifier=self.rule,
+            draft_length=self._draft_length(at),
+            sampling=settings.sampling,
+            clock=clock_for(self.pair.target.model.device),
+            context=self.context,
+            detail=settings.detail,
+        )
+
+    def _proposer(self, at: At) -> Proposer:
+        draft = self.pair.draft
+        around = Surroundings(
+            sampling=self.settings.sampling,
+            end_ids=self.pair.end_ids,
+            prompt_length=len(self.prompt_ids),
+            device=self.pair.target.model.device,
+            widths=self.pair.widths,
+            draft_context=draft.model.context_length if draft else 0,
+        )
+        if not self._speculates(at):
+            return make_proposer("nothing", {}, around)
+        return make_proposer(self.settings.method, self.settings.method_options, around)
+
+    def _draft_length(self, at: At) -> DraftLength:
+        if at.lane == "baseline":
+            return Fixed(0)
+        if self.pair.refusal:
+            return Fixed(0, "speculation refused")
+        return Fixed(self.settings.draft_length)
+
+    def _sessions(self, at: At) -> dict[Role, Session]:
+        sessions: dict[Role, Session] = {"target": self.pair.target.model.open(self.capacity)}
+        draft = self.pair.draft
+        if draft is not None and self.drafts_with_model and self._speculates(at):
+            sessions["draft"] = draft.model.open(min(self.capacity, draft.model.context_length))
+        return sessions
+
+
+def _off_the_clock(pause: Pause, clock: Clock) -> Pause:
+    """The same pause, whose seconds enter no figure: questions are answered in it."""
+
+    def paused() -> None:
+        start = time.perf_counter()
+        try:
+            pause()
+        finally:
+            clock.skip(time.perf_counter() - start)
+
+    return paused

@@ -1,0 +1,221 @@
+"""`foretoken run`: exit codes, pure JSON, partial reports, and text that stays text."""
+
+import json
+
+import pytest
+from recorded import HOSTILE, hostile_record, run_events, started
+
+from app.cli.token_stream import replay
+from app.reports import read_record
+from app.run.events import At, LaneEnded, Progress, RunEnded
+from app.run.problems import Cancelled, Problem
+
+SAID = ("run", "--prompt", "Hello")
+
+
+def test_a_run_streams_both_lanes_and_ends_with_a_table(call, workbench):
+    done = call(*SAID)
+    assert done.code == 0
+    assert done.err == ""
+    assert done.out.count("<1><2><3><4><5>") == 2
+    for word in ("2.00× (one pair, no spread)", "50.0 %", "Both lanes wrote the same 5 tokens.",
+                 "Lossless", "1.00 tokens/s"):  # fmt: skip
+        assert word in done.out
+
+
+def test_defaults_are_the_catalogues(call, workbench):
+    call(*SAID)
+    settings = workbench.settings
+    assert (settings.pair, settings.method, settings.draft_length) == ("embedded", "ngram", 4)
+    assert settings.method_options == {"shortest": 2, "longest": 5}
+    assert (settings.order, settings.detail, settings.baseline) == ("alternated", "light", True)
+
+
+def test_every_flag_reaches_the_settings(call, workbench, tmp_path):
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_bytes("\ufeffTwo\nlines 🚫".encode())
+    done = call(
+        "run", "--pair", "embedded-nf4-draft", "--method", "ngram", "--draft-length", "7",
+        "--prompt-file", str(prompt), "--system", "be short", "--max-new-tokens", "9",
+        "--precision", "bf16", "--draft-precision", "nf4", "--device", "cpu",
+        "--temperature", "0.5", "--top-k", "3", "--top-p", "0.9", "--min-p", "0.1",
+        "--repetition-penalty", "1.1", "--presence-penalty", "0.2", "--seed", "42",
+        "--repeats", "2", "--rule", "exact", "--stop", "a", "--stop", "b",
+        "--option", "shortest=3", "--context-length", "99", "--no-baseline", "--raw",
+        "--ignore-end-of-text", "--detail", "full",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    found = workbench.settings
+    assert found.prompt == "Two\nlines 🚫"
+    assert (found.pair, found.method, found.draft_length) == ("embedded-nf4-draft", "ngram", 7)
+    assert (found.system, found.max_new_tokens, found.stop_strings) == ("be short", 9, ("a", "b"))
+    assert (found.precision, found.draft_precision, found.device) == ("bf16", "nf4", "cpu")
+    sampling = found.sampling
+    assert (sampling.temperature, sampling.top_k, sampling.top_p) == (0.5, 3, 0.9)
+    assert (sampling.min_p, sampling.repetition_penalty, sampling.seed) == (0.1, 1.1, 42)
+    assert (sampling.presence_penalty, found.repetitions, found.rule) == (0.2, 2, "exact")
+    assert found.method_options == {"shortest": 3, "longest": 5}
+    assert (found.context_length, found.baseline, found.raw) == (99, False, True)
+    assert (found.ignore_end_of_text, found.detail) == (True, "full")
+
+
+def test_json_is_one_object_and_nothing_else_on_stdout(call, workbench):
+    workbench.before = staticmethod(lambda report, pause: report(Progress("Loading")))
+    done = call(*SAID, "--json")
+    assert done.code == 0
+    told = json.loads(done.out)
+    assert done.out.count("\n") == 1
+    assert told["token_ids"] == [1, 2, 3, 4, 5]
+    assert "Loading" in done.err
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["run"],
+        ["run", "--prompt", "a", "--prompt-file", "b"],
+        ["run", "--prompt", "a", "--what"],
+        ["run", "--prompt", "a", "--top-k", "many"],
+        ["run", "--prompt", "a", "--precision", "int3"],
+        ["run", "--prompt", "a", "--option", "shortest"],
+        ["report"],
+        ["walk"],
+    ],
+)
+def test_wrong_usage_is_2(wrong, call, workbench):
+    done = call(*wrong)
+    assert (done.code, done.out, workbench.settings) == (2, "", None)
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        (["--pair", "none"], "embedded"),
+        (["--method", "magic"], "ngram"),
+        (["--temperature", "nan"], "temperature"),
+        (["--top-p", "0"], "top-p"),
+        (["--draft-length", "-1"], "draft length"),
+        (["--option", "longest=many"], "Longest match"),
+        (["--option", "widest=3"], "shortest"),
+        (["--stop", ""], "stop string"),
+        (["--report", "nowhere/at/all.json"], "does not exist"),
+        (["--report", "run.doc"], ".json, .csv, .md"),
+        (["--report", "a.json", "--report", "./a.json"], "once"),
+        (["--report", "a.csv", "--report", "a.rounds.csv"], "once"),
+    ],
+)
+def test_a_problem_is_1_before_anything_runs(flags, word, call, workbench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = call(*SAID, *flags)
+    assert (done.code, done.out, workbench.settings) == (1, "", None)
+    assert word in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_prompt_that_cannot_be_read_is_a_problem(call, workbench, tmp_path):
+    (tmp_path / "latin").write_bytes(b"caf\xe9")
+    assert "UTF-8" in call("run", "--prompt-file", str(tmp_path / "latin")).err
+    assert call("run", "--prompt-file", str(tmp_path / "none")).code == 1
+    assert "Unicode" in call("run", "--prompt", "caf\udce9").err
+
+
+def test_a_problem_while_loading_is_1_with_its_remedy(call, workbench):
+    def fail(report, pause):
+        raise Problem("No disk is left.", "Free some.")
+
+    workbench.before = staticmethod(fail)
+    done = call(*SAID, "--json")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines() == ["No disk is left.", "Free some."]
+
+
+def test_a_run_that_failed_keeps_its_part(call, workbench, tmp_path):
+    workbench.events = [*run_events()[:4], RunEnded("r", "failed", "It broke.", "Mend it.")]
+    done = call(*SAID, "--json", "--report", str(tmp_path / "a.json"))
+    assert done.code == 1
+    assert json.loads(done.out)["outcome"] == "failed"
+    assert "It broke.\nMend it." in done.err
+    assert read_record(tmp_path / "a.json").message == "It broke."
+
+
+def test_ctrl_c_before_the_run_is_130(call, workbench):
+    def stop(report, pause):
+        raise Cancelled
+
+    workbench.before = staticmethod(stop)
+    assert call(*SAID).code == 130
+
+
+def test_a_cancelled_run_is_130_with_its_partial_reports(call, workbench, tmp_path):
+    at = At("r", "speculative")
+    cut = [LaneEnded(at, "cancelled"), RunEnded("r", "cancelled")]
+    workbench.events = [*run_events()[:5], *cut]
+    paths = [tmp_path / name for name in ("a.json", "a.csv", "a.md")]
+    done = call(*SAID, "--json", *(f"--report={path}" for path in paths))
+    assert done.code == 130
+    told = json.loads(done.out)
+    assert (told["outcome"], told["finish"]) == ("cancelled", "cancelled")
+    assert told["token_ids"] == [1, 2, 3]
+    assert told["baseline"] is told["same_text"] is told["decode_speedup"] is None
+    assert read_record(paths[0]).outcome == "cancelled"
+    assert all(path.exists() for path in [*paths, tmp_path / "a.rounds.csv"])
+
+
+def test_a_fault_is_70_with_its_traceback_in_the_log(call, workbench, tmp_path):
+    def fault(index, pause):
+        if index == 4:
+            raise ZeroDivisionError("a fault")
+
+    workbench.at = staticmethod(fault)
+    done = call(*SAID, "--report", str(tmp_path / "a.json"))
+    assert done.code == 70
+    assert "Traceback" not in done.err
+    (log,) = (tmp_path / "home").rglob("foretoken.log")
+    assert "ZeroDivisionError: a fault" in log.read_text(encoding="utf-8")
+    assert read_record(tmp_path / "a.json").outcome == "failed"
+
+
+def test_hostile_text_is_shown_and_never_acted_on(call, workbench):
+    record = hostile_record()
+    asked = {"pair": record.settings.pair, "prompt": record.settings.prompt}
+    lane = record.repetitions("speculative")[0]
+    workbench.events = [started(**asked), *replay(lane), RunEnded("r", "finished")]
+    done = call(*SAID)
+    assert done.code == 0, done.err
+    assert not set(done.out) & {"\x1b", "\x9b", "\x07", "\r", "\0"}
+    for text in HOSTILE:
+        if text.isascii() and text.isprintable():
+            assert text in done.out
+
+
+def test_a_stop_string_is_never_shown(call, workbench):
+    events = run_events()
+    ended = next(i for i, each in enumerate(events) if isinstance(each, LaneEnded))
+    events[ended:] = [
+        LaneEnded(At("r", "speculative"), "stop string", dropped=4),
+        RunEnded("r", "finished"),
+    ]
+    workbench.events = events
+    done = call(*SAID, "--stop", "><5", "--no-baseline")
+    assert "<1><2><3><4\n" in done.out
+    assert "<5" not in done.out
+
+
+def test_rejected_guesses_are_shown_when_asked_for(call, workbench):
+    assert "<8>" not in call(*SAID).out
+    assert "<4>[-<8>-][-<9>-]<5>" in call(*SAID, "--show-rejected").out
+
+
+def test_colours_have_a_second_cue_and_can_be_turned_off(call, workbench, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    coloured = call(*SAID, "--show-rejected").out
+    assert "\x1b[32m<2>" in coloured
+    assert "\x1b[4;33m<5>" in coloured
+    assert "\x1b[9;31m<8>" in coloured
+    assert "\x1b[1;53;36m<3>" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = call(*SAID, "--show-rejected").out
+    assert "\x1b[4m<5>" in plain
+    assert "\x1b[9m<8>" in plain
+    assert "[3" not in plain

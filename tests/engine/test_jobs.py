@@ -1,0 +1,192 @@
+"""The engine's work on its jobs, without a second process."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from fake_bench import FakeBench, settings_of
+
+from app.engine.inbox import Inbox, Job
+from app.engine.jobs import Engine, Pause
+from app.engine.protocol import (
+    Command,
+    CountTokens,
+    JobCancelled,
+    JobProblem,
+    Message,
+    Prepare,
+    Prepared,
+    Quit,
+    Run,
+    Stop,
+    TokenCount,
+)
+from app.run.events import FirstToken, Progress, RoundCommitted, RunEnded, RunStarted
+from app.run.settings import RunSettings
+
+LOG = Path("engine.log")
+
+
+class Ending(Inbox):
+    """An inbox that says Quit when nothing waits."""
+
+    def next(self) -> Job | CountTokens | None:
+        if not (self._jobs or self._questions):
+            self.put(Quit())
+        return super().next()
+
+
+class Told(list[Message]):
+    """Takes the place of the outbox."""
+
+    put = list.append
+
+    def of(self, *kinds: type[Message]) -> list[Message]:
+        return [message for message in self if isinstance(message, kinds)]
+
+
+class Interrupted(FakeBench):
+    """A bench at whose pass `at` commands arrive, as if the reader had put them there."""
+
+    def __init__(self, inbox: Inbox, *commands: Command, at: int = 3) -> None:
+        super().__init__()
+        self.inbox, self.commands, self.at = inbox, commands, at
+
+    def _forward(self, settings: RunSettings, pause: Pause) -> None:
+        super()._forward(settings, pause)
+        if self.passes == self.at:
+            for command in self.commands:
+                self.inbox.put(command)
+
+
+def work(bench: FakeBench, inbox: Inbox, *commands: Command) -> Told:
+    """All that an engine tells that is given these commands."""
+    told = Told()
+    for command in commands:
+        inbox.put(command)
+    Engine(bench, inbox, told, LOG).work()  # type: ignore[arg-type]
+    return told
+
+
+def test_stop_ends_a_run_before_its_next_pass() -> None:
+    inbox = Ending()
+    bench = Interrupted(inbox, Stop(), at=5)
+    told = work(bench, inbox, Run("a", settings_of(rounds=100)))
+    assert bench.passes == 5
+    assert told[-1] == RunEnded("a", "cancelled")
+
+
+def test_stop_ends_a_prompt_before_its_next_chunk() -> None:
+    inbox = Ending()
+    bench = Interrupted(inbox, Stop(), at=2)
+    told = work(bench, inbox, Run("a", settings_of(chunks=50)))
+    assert bench.passes == 2
+    assert not told.of(FirstToken)
+    assert told[-1] == RunEnded("a", "cancelled")
+
+
+def test_stop_when_nothing_runs_hits_no_later_job() -> None:
+    inbox = Ending()
+    told = work(FakeBench(), inbox, Stop(), Stop(), Run("a", settings_of()))
+    assert told[-1] == RunEnded("a", "finished")
+
+
+def test_stop_reaches_a_job_that_still_waits_and_none_behind_it() -> None:
+    inbox = Ending()
+    bench = Interrupted(inbox, Run("b", settings_of()), Stop(), Run("c", settings_of()))
+    told = work(bench, inbox, Run("a", settings_of()))
+    assert told.of(RunEnded, JobCancelled) == [
+        RunEnded("a", "cancelled"),
+        JobCancelled(),
+        RunEnded("c", "finished"),
+    ]
+    assert [event.run for event in told.of(RunStarted)] == ["a", "c"]
+
+
+def test_stop_while_loading_cancels_the_job_before_the_next_stage() -> None:
+    inbox = Ending()
+
+    class StoppedInLoad(FakeBench):
+        def _here(self, pause: Pause) -> tuple[str, ...]:
+            if not self.passes:
+                self.passes += 1
+                inbox.put(Stop())
+            pause()
+            return ()
+
+    told = work(StoppedInLoad(), inbox, Run("a", settings_of()))
+    assert told == [Progress("loading"), JobCancelled()]
+    inbox = Ending()
+    told = work(StoppedInLoad(), inbox, Prepare("here"))
+    assert told == [Progress("loading"), JobCancelled()]
+
+
+def test_a_question_is_answered_between_two_passes() -> None:
+    inbox = Ending()
+    bench = Interrupted(inbox, CountTokens(7, "one two three", "four"), at=4)
+    told = work(bench, inbox, Run("a", settings_of(rounds=5)))
+    answer = told.index(TokenCount(7, 4))
+    assert len([event for event in told[:answer] if isinstance(event, RoundCommitted)]) == 2
+    assert isinstance(told[answer + 1], RoundCommitted)
+    assert told[-1] == RunEnded("a", "finished")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [("", "No prompt."), ("bug", "A fault in Foretoken: ZeroDivisionError: a question too hard")],
+)
+def test_a_question_that_fails_ends_no_job(prompt: str, message: str) -> None:
+    inbox = Ending()
+    told = work(Interrupted(inbox, CountTokens(7, prompt)), inbox, Run("a", settings_of(rounds=5)))
+    (problem,) = told.of(JobProblem)
+    assert (problem.question, problem.message) == (7, message)
+    assert told[-1] == RunEnded("a", "finished")
+
+
+def test_quit_ends_the_job_at_hand() -> None:
+    inbox = Ending()
+    bench = Interrupted(inbox, Quit())
+    told = work(bench, inbox, Run("a", settings_of(rounds=100)), Run("b", settings_of()))
+    assert bench.passes == 3
+    assert told[-1] == RunEnded("a", "cancelled")
+
+
+def test_a_problem_before_the_start_is_told_as_one() -> None:
+    told = work(FakeBench(), Ending(), Prepare("missing"), Run("a", settings_of("missing")))
+    problem = JobProblem("There is no such pair.", "Choose another.")
+    loading = Progress("loading")
+    assert told == [loading, problem, loading, problem]
+
+
+def test_a_fault_while_loading_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    told = work(FakeBench(), Ending(), Prepare("broken"), Prepare("here"))
+    (problem,) = told.of(JobProblem)
+    assert problem.message == "A fault in Foretoken: KeyError: 'weights'"
+    assert str(LOG) in problem.remedy
+    assert "Traceback" in caplog.text
+    assert isinstance(told[-1], Prepared)
+
+
+def test_a_fault_in_a_run_ends_the_run_and_keeps_nothing_alive() -> None:
+    told = work(FakeBench(), Ending(), Run("a", settings_of(rounds=9, fault_at=4)), Prepare("here"))
+    (ended,) = told.of(RunEnded)
+    assert (ended.run, ended.outcome) == ("a", "failed")
+    assert ended.message == "A fault in Foretoken: RuntimeError: what nobody foresaw: ∞"
+    assert len(told.of(RoundCommitted)) == 4
+    assert told[-1].notes == (), "the frame of the fault is still held"
+
+
+def test_a_run_that_does_not_say_how_it_ended_is_a_fault() -> None:
+    told = work(FakeBench(), Ending(), Run("a", settings_of(silent=True)))
+    assert told[-1].outcome == "failed"
+    assert "has not said how it ended" in told[-1].message
+
+
+def test_a_fault_behind_the_end_of_a_run_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        told = work(FakeBench(), Ending(), Run("a", settings_of(late=True)))
+    assert told[-1] == RunEnded("a", "finished")
+    assert len(told.of(RunEnded, JobProblem)) == 1
+    assert "too late to matter" in caplog.text

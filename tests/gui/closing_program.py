@@ -1,0 +1,82 @@
+"""A window on an engine without models that ends itself: how, and how many milliseconds after what.
+
+    python closing_program.py close|twice|quit|interrupt|kill MILLISECONDS start|prepare|run
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "engine"), str(HERE.parents[1])]
+
+
+def main() -> int:
+    from fake_bench import settings_of
+    from PySide6.QtCore import QTimer
+    from PySide6.QtWidgets import QApplication
+
+    from app import files
+    from app.engine.client import EngineClient
+    from app.gui.application import show
+    from app.gui.engine_link import EngineLink
+    from app.gui.theme import Theme
+    from app.gui.window import MainWindow
+    from app.library.catalogue import load_catalogue
+
+    how, milliseconds, during = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    application = QApplication(sys.argv[:1])
+    client = EngineClient("fake_bench:FakeBench")
+    catalogue = load_catalogue([files.shipped_catalogue()])
+    window = MainWindow(EngineLink(client), catalogue, Theme(application))
+    pair = {"start": "here", "prepare": "staged", "run": "here"}[during]
+    window._prepare = lambda: window._link.prepare(pair, None, None)
+    asked_at = 0.0
+
+    def end() -> None:
+        nonlocal asked_at
+        asked_at = time.monotonic()
+        ends[how]()
+
+    def twice() -> None:
+        window.close()
+        window.close()
+
+    ends = {
+        "close": window.close,
+        "twice": twice,
+        "quit": application.quit,
+        "interrupt": lambda: os.kill(os.getpid(), signal.SIGINT),
+    }
+
+    def when_it_is_time() -> None:
+        """Waits for the moment that the test wants, then for so many milliseconds."""
+        link = window._link
+        come = {
+            "start": True,
+            "prepare": link.progress is not None,
+            "run": window.record is not None and bool(window.record.lanes),
+        }[during]
+        if during == "run" and link.phase == "ready" and not link.busy:
+            window._start(settings_of(rounds=10_000, step=0.2))
+        if come:
+            watch.stop()
+            QTimer.singleShot(milliseconds, end)
+
+    watch = QTimer(window)
+    watch.timeout.connect(when_it_is_time)
+    watch.start(10)
+    code = show(application, window)
+    took = time.monotonic() - asked_at
+    left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    print(f"took {took:.2f} s, threads left: {left}", flush=True)
+    return code if took < 3 and not left else 9
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,286 @@
+"""The window as a person drives it: run, stop, trouble, export, close."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from scripted_engine import STORY, record_of, run_of
+
+from app.engine.protocol import (
+    CountTokens,
+    EngineEnded,
+    JobCancelled,
+    JobProblem,
+    Prepare,
+    Run,
+    Stop,
+    TokenCount,
+)
+from app.gui import window as window_module
+from app.gui.actions import ACTIONS
+from app.run.events import At, LaneEnded, Progress, PromptRead, RunEnded
+from app.run.figures import FIGURES
+
+
+def test_starts_the_engine_and_makes_the_default_pair_ready(window, client):
+    assert client.starts == 1
+    assert client.sent[0] == Prepare("embedded")
+    assert "Engine ready" in window.state.text()
+    assert "re-quantised from Q4_1" in window.state.text()
+    assert window.page.run_button.isEnabled()
+    assert window.page.prompt.prompt.text()
+
+
+def test_a_run_streams_into_both_lanes_and_the_verdict(window, client, play):
+    window.run()
+    sent = client.sent[-1]
+    assert isinstance(sent, Run)
+    assert (sent.settings.order, sent.settings.detail) == ("interleaved", "full")
+    play(*run_of()[:60])
+    assert "Running" in window.state.text()
+    assert not window.page.run_button.isEnabled()
+    play(*run_of()[60:])
+    for lane in window.page.lanes:
+        assert lane.text.toPlainText() == STORY
+        assert lane.text.record_text() == STORY
+    figure = FIGURES["decode_speedup"]
+    shown = window.page.verdict.tiles["decode_speedup"].number.text()
+    assert shown == figure.written(figure.value(window.record))
+    assert window.page.verdict.tiles["same_text"].number.text() == "Same"
+    assert window.page.run_button.isEnabled()
+
+
+def test_run_pressed_while_the_pair_is_made_ready_waits_for_it(window, client, play):
+    window.page.form.choose_pair("embedded-nf4-draft")
+    assert isinstance(client.sent[-1], Prepare)
+    window.run()
+    assert isinstance(client.sent[-1], Prepare)
+    window.renew()
+    assert window.page.run_button.text() == "Runs when ready"
+    client.ready()
+    play()
+    assert any(isinstance(command, Run) for command in client.sent)
+
+
+def test_stop_forgets_the_run_that_waits(window, client, play):
+    window.page.form.choose_pair("embedded-nf4-draft")
+    window.run()
+    window.stop()
+    assert isinstance(client.sent[-1], Stop)
+    play(JobCancelled())
+    assert isinstance(client.sent[-1], Stop)
+    assert window.page.run_button.isEnabled()
+
+
+def test_progress_shows_with_cancel_and_goes(window, client, play):
+    window.page.form.choose_pair("embedded-nf4-draft")
+    play(Progress("Fetching", 20e6, 80e6, "bytes"))
+    assert window.page.progress.isVisible()
+    window.page.progress.cancel.click()
+    assert isinstance(client.sent[-1], Stop)
+    play(JobCancelled())
+    assert not window.page.progress.isVisible()
+
+
+def test_reading_the_prompt_is_progress_too(window, play):
+    window.run()
+    events = run_of()
+    play(*events[:2], PromptRead(At("r", "speculative"), 512, 2048))
+    assert window.page.progress.isVisible()
+    play(PromptRead(At("r", "speculative"), 2048, 2048))
+    assert not window.page.progress.isVisible()
+
+
+def test_a_killed_engine_leaves_the_partial_run_and_run_works_again(window, client, play):
+    window.run()
+    play(*run_of()[:80])
+    before = window.page.lanes[0].text.toPlainText()
+    play(EngineEnded("The engine was killed (signal 9).", expected=False))
+    assert window.page.notice.isVisible()
+    assert "signal 9" in window.page.notice.text.text()
+    assert window.page.lanes[0].text.toPlainText() == before
+    assert window.record.outcome == "engine ended"
+    assert "broke off" in window.page.lanes[0].footer.text()
+    assert window.page.run_button.isEnabled()
+    window.run()
+    assert client.starts == 2
+    assert isinstance(client.sent[-1], Run)
+    assert not window.page.notice.isVisible()
+
+
+def test_a_run_that_fails_says_why_and_what_to_do(window, play):
+    window.run()
+    play(*run_of()[:30], RunEnded("r", "failed", "No memory is left.", "Choose NF4."))
+    assert window.page.notice.text.text() == "No memory is left.\nChoose NF4."
+    assert window.page.run_button.isEnabled()
+
+
+def test_a_problem_with_the_pair_is_shown_in_place(window, play):
+    window.page.form.choose_pair("embedded-nf4-draft")
+    play(JobProblem("The download failed.", "Check the network."))
+    assert "The download failed." in window.page.notice.text.text()
+    window.page.notice.findChildren(type(window.page.stop_button))[0].click()
+    assert not window.page.notice.isVisible()
+
+
+def test_settings_out_of_range_are_refused_before_they_are_sent(window, client, monkeypatch):
+    sent = len(client.sent)
+    monkeypatch.setattr(window.page.form.rows["draft_length"].field, "value", lambda: 65)
+    window.run()
+    assert len(client.sent) == sent
+    assert "draft length" in window.page.notice.text.text()
+
+
+def test_restart_ends_the_engine_and_prepares_anew(window, client, play):
+    window.action["restart"].trigger()
+    assert isinstance(client.sent[-1], Prepare)
+    assert client.starts == 2
+    client.ready()
+    play()
+    assert "Engine ready" in window.state.text()
+
+
+def test_tokens_are_counted_after_a_pause_in_typing(window, client, play):
+    window.page.prompt.prompt.setPlainText("Hello")
+    assert window._count_clock.isActive()
+    window._count_clock.timeout.emit()
+    window._count_clock.stop()
+    question = client.sent[-1]
+    assert question == CountTokens(question.question, "Hello")
+    play(TokenCount(question.question - 1, 99), TokenCount(question.question, 7))
+    assert window.page.prompt.tokens.text() == "7 tokens · chat template"
+
+
+def test_speculation_off_runs_the_target_alone(window, client, play):
+    prepares = sum(isinstance(command, Prepare) for command in client.sent)
+    window.action["speculation"].trigger()
+    window.run()
+    settings = client.sent[-1].settings
+    assert (settings.method, settings.baseline) == ("nothing", False)
+    assert sum(isinstance(command, Prepare) for command in client.sent) == prepares
+    play(*run_of(method="nothing", baseline=False, chance=0.0))
+    assert not window.page.lanes[1].isVisible()
+    assert window.page.lanes[0].title.text() == "Plain decoding"
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv", ".md"])
+def test_export_writes_the_record(window, play, monkeypatch, tmp_path, suffix, qtbot):
+    window.run()
+    play(*run_of())
+    path = tmp_path / f"report{suffix}"
+    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: path)
+    window.action["export"].trigger()
+    finish_background(window, qtbot)
+    assert path.is_file()
+    assert "Written" in window.page.notice.text.text()
+
+
+def test_an_export_that_fails_says_so(window, play, monkeypatch, tmp_path, qtbot):
+    window.run()
+    play(*run_of())
+    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: tmp_path / "no" / "x.json")
+    window.export()
+    finish_background(window, qtbot)
+    assert "does not exist" in window.page.notice.text.text()
+
+
+def test_a_report_that_was_written_opens_again(window, play, monkeypatch, tmp_path, qtbot):
+    window.run()
+    play(*run_of(draft_length=7, prompt="Another prompt"))
+    path = tmp_path / "report.json"
+    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: path)
+    monkeypatch.setattr(window_module, "ask_report_path", lambda *_: path)
+    window.export()
+    finish_background(window, qtbot)
+    before = window.record
+    window.open_report()
+    finish_background(window, qtbot)
+    play()
+    assert window.record is not before
+    assert window.record == before
+    assert window.page.lanes[0].text.record_text() == STORY
+    assert window.page.prompt.prompt.text() == "Another prompt"
+    assert window.page.form.rows["draft_length"].field.value() == 7
+
+
+def test_a_private_run_leaves_without_prompt_and_text(
+    window, client, play, monkeypatch, tmp_path, qtbot
+):
+    window.page.prompt.private.setChecked(True)
+    window.run()
+    play(*run_of(run=client.sent[-1].run, prompt="My secret"))
+    path = tmp_path / "report.json"
+    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: path)
+    window.export()
+    finish_background(window, qtbot)
+    written = path.read_text(encoding="utf-8")
+    assert "secret" not in written
+    assert "lighthouse" not in written
+    assert json.loads(written)["outcome"] == "finished"
+
+
+def test_run_again_repeats_the_record_and_not_the_form(window, client, play):
+    window.run()
+    play(*run_of(prompt="First", draft_length=3))
+    window.page.prompt.prompt.setPlainText("Second")
+    window.action["run_again"].trigger()
+    assert client.sent[-1].settings == window.record.settings
+    assert window.page.prompt.prompt.text() == "First"
+
+
+def test_copy_takes_the_text_of_the_lane_with_the_keyboard(window, play):
+    window.run()
+    play(*run_of("10\u00a0km\nline2\tend\u2028x"))
+    window.action["copy_text"].trigger()
+    assert QGuiApplication.clipboard().text() == "10\u00a0km\nline2\tend\u2028x"
+
+
+def test_every_action_has_a_slot_a_help_and_a_shortcut_of_its_own(window):
+    shortcuts = [spec.shortcut for spec in ACTIONS if spec.shortcut]
+    assert len(set(shortcuts)) == len(shortcuts)
+    for spec in ACTIONS:
+        assert callable(getattr(window, spec.slot))
+        assert spec.help.endswith(".")
+
+
+@pytest.mark.parametrize("name", [spec.name for spec in ACTIONS if spec.slot != "close"])
+def test_every_action_can_be_walked(window, client, play, name, monkeypatch):
+    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: None)
+    monkeypatch.setattr(window_module, "ask_report_path", lambda *_: None)
+    window.run()
+    play(*run_of())
+    for _ in range(2):
+        window.action[name].trigger()
+        play()
+    play(LaneEnded(At("r", "speculative"), "length"))
+
+
+def test_keys_reach_the_actions(window, client, qtbot):
+    field = window.page.prompt.prompt
+    qtbot.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert isinstance(client.sent[-1], Run)
+    qtbot.keyClick(field, Qt.Key.Key_Escape)
+    assert isinstance(client.sent[-1], Stop)
+    qtbot.keyClick(field, Qt.Key.Key_R)
+    assert not window.action["thrown"].isChecked()
+    window.page.lanes[0].text.setFocus()
+    qtbot.keyClick(window.page.lanes[0].text, Qt.Key.Key_R)
+    qtbot.keyClick(window.page.lanes[0].text, Qt.Key.Key_L)
+    assert window.action["thrown"].isChecked()
+    assert window.action["seams"].isChecked()
+
+
+def test_the_record_of_a_run_equals_the_one_made_from_its_events(window, play):
+    window.run()
+    play(*run_of())
+    assert window.record == record_of(run_of())
+
+
+def finish_background(window, qtbot) -> None:
+    """Waits for the window's background work and lets it deliver."""
+    for thread in window._background._threads:
+        thread.join(20)
+    window.frame()

@@ -1,0 +1,173 @@
+"""Runs made by hand: events and records, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.run.events import (
+    At,
+    Environment,
+    FirstToken,
+    LaneEnded,
+    LaneStarted,
+    ModelFacts,
+    Phases,
+    PromptRead,
+    Round,
+    RoundCommitted,
+    RunEnded,
+    RunEvent,
+    RunStarted,
+    Token,
+)
+from app.run.record import RunRecord
+from app.run.settings import RunSettings
+
+HOSTILE = (
+    "\n",
+    "\r\n",
+    "\r",
+    '"',
+    ",",
+    "=cmd|' /C calc'!A0",
+    "-1",
+    "+1",
+    "@SUM(A1)",
+    "\t",
+    "'",
+    "''=1",
+    "🚫",
+    "\x00",
+    "␀",
+    "␀0",
+    "\x00␀\x00",
+    "\x1b[2J\x1b]0;title\x07",
+    "\x9b31m",
+    "```\n````\n# heading",
+    "[bold red]x[/bold red] [link=http://x]y[/link]",
+    "<img src=x onerror=1><script>alert(1)</script> & a<b",
+    "|a|b|",
+    "\u202eevil",
+    "＝1",
+    ":smile:",
+    "",
+)
+"""Texts that some place would act on."""
+
+TARGET = ModelFacts(
+    name="target",
+    folder="models/target",
+    precision="fp32",
+    precision_note="re-quantised from Q4_1",
+    device="cpu",
+    parameters=1000,
+    weight_bytes=4000,
+    vocabulary=64,
+    context_length=128,
+    attention="sdpa",
+    rewinds=True,
+    rewind_note="",
+    rows_independent=True,
+    rows_note="",
+)
+
+
+def started(**settings) -> RunStarted:
+    """The first event of a run with these settings."""
+    return RunStarted(
+        run="r",
+        started="2026-01-02T03:04:05+01:00",
+        settings=RunSettings(**{"pair": "pair", "prompt": "Hello", **settings}),
+        environment=Environment("0.1", "3.11", "here", "cpu", "cpu", 2, {"torch": "2"}),
+        target=TARGET,
+        draft=None,
+        prompt_ids=(5, 6),
+        end_ids=(0,),
+        lossless=True,
+    )
+
+
+def full_round(index: int, ids: list[int], *, seconds: float = 1.0, texts=None) -> Round:
+    """A round in which every guess was accepted; one id alone is a round without a draft."""
+    texts = texts or [f"<{each}>" for each in ids]
+    named = list(zip(ids, texts, strict=True))
+    kept = tuple(Token(each, text, "accepted", "ngram") for each, text in named[:-1])
+    last = Token(*named[-1], "bonus" if kept else "plain")
+    return Round(index, 8, "draft length", (*kept, last), (), Phases(verify=seconds))
+
+
+def lane_events(
+    lane, rounds, *, repetition=0, finish="length", first=1, seconds=1.0
+) -> Iterator[RunEvent]:
+    """The events of a lane whose rounds committed these ids."""
+    at = At("r", lane, repetition)
+    yield LaneStarted(at)
+    yield PromptRead(at, 2, 2)
+    yield FirstToken(at, Token(first, f"<{first}>", "first"), 0.5)
+    for index, ids in enumerate(rounds):
+        yield RoundCommitted(at, full_round(index, ids, seconds=seconds))
+    yield LaneEnded(at, finish)
+
+
+def run_events(**settings) -> list[RunEvent]:
+    """A whole run of two lanes: 2 s against 4 s of decoding, with a rejection."""
+    at = At("r", "speculative")
+    corrected = Round(
+        index=1,
+        limit=4,
+        limited_by="draft length",
+        committed=(
+            Token(4, "<4>", "accepted", "ngram", 0.5, 1.0, 0.5, 0.25, "rule"),
+            Token(5, "<5>", "corrected", None, 0.75),
+        ),
+        thrown=(
+            Token(8, "<8>", "rejected", "ngram", -0.0, 1.0, 0.0, 0.5),
+            Token(9, "<9>", "ignored", "ngram"),
+        ),
+        phases=Phases(draft=0.25, verify=0.75),
+        draft_stop="no match",
+    )
+    fast = list(lane_events("speculative", [[2, 3]]))
+    fast.insert(-1, RoundCommitted(at, corrected))
+    slow = lane_events("baseline", [[2], [3], [4], [5]])
+    return [started(**settings), *fast, *slow, RunEnded("r", "finished")]
+
+
+def record_of(*events, **settings) -> RunRecord:
+    """The record that these events make."""
+    record = RunRecord.begin(started(**settings))
+    for event in events:
+        record.apply(event)
+    return record
+
+
+def run_record(**settings) -> RunRecord:
+    """The record of `run_events`."""
+    return record_of(*run_events(**settings), **settings)
+
+
+def hostile_record() -> RunRecord:
+    """A record in which every text is one that some place would act on."""
+    everything = "".join(HOSTILE)
+    at = At("r", "speculative")
+    rounds = [
+        RoundCommitted(
+            at,
+            Round(
+                index=index,
+                limit=4,
+                limited_by="draft length",
+                committed=(Token(-0, text, "corrected", text, -0.5),),
+                thrown=(Token(7, text, "rejected", text),),
+                phases=Phases(verify=1.0),
+                draft_stop=text,
+            ),
+        )
+        for index, text in enumerate(HOSTILE)
+    ]
+    lane = [LaneStarted(at), FirstToken(at, Token(1, everything, "first"), 0.5), *rounds]
+    asked = {"pair": everything, "prompt": everything, "stop_strings": (everything,)}
+    end = RunEnded("r", "failed", everything, everything)
+    record = record_of(*lane, LaneEnded(at, "length", tail=everything), end, **asked)
+    record.notes = (everything,)
+    return record

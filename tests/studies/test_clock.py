@@ -1,0 +1,60 @@
+"""Time spent on questions between two passes belongs to no lane."""
+
+import time
+
+import pytest
+import torch
+
+from app.decoding.clock import EventClock, HostClock, clock_for
+from app.run.settings import RunSettings
+from app.studies.lanes import _off_the_clock
+
+
+def test_a_long_pause_is_left_out():
+    clock = HostClock()
+    start, mark = clock.now(), clock.mark()
+    _off_the_clock(lambda: time.sleep(0.3), clock)()
+    assert clock.now() - start < 0.2
+    assert clock.seconds(mark, clock.mark()) < 0.2
+
+
+class FakeEvent:
+    """F7: an event that has a time only once someone has waited for it."""
+
+    now = 0.0
+
+    def __init__(self, enable_timing):
+        assert enable_timing
+        self.waited = False
+
+    def record(self):
+        self.at = FakeEvent.now
+
+    def synchronize(self):
+        self.waited = True
+
+    def elapsed_time(self, other):
+        assert other.waited
+        return (other.at - self.at) * 1000
+
+
+def test_events_are_read_after_waiting_and_without_pauses():
+    clock = EventClock(FakeEvent)
+    first = clock.mark()
+    FakeEvent.now += 5.0
+    clock.skip(2.0)
+    assert clock.seconds(first, clock.mark()) == pytest.approx(3.0)
+
+
+def test_the_cpu_needs_no_events():
+    assert isinstance(clock_for(torch.device("cpu")), HostClock)
+
+
+@pytest.mark.embedded
+def test_questions_during_a_run_do_not_slow_its_figures(run_here):
+    settings = RunSettings(
+        pair="embedded", prompt="Count to five.", precision="bf16", max_new_tokens=6, baseline=False
+    )
+    record = run_here(settings, pause=lambda: time.sleep(0.5))
+    rounds = record.repetitions("speculative")[0].rounds
+    assert min(round_.phases.total for round_ in rounds) < 0.5

@@ -1,0 +1,160 @@
+"""The embedded target at work: against transformers' own generate, and what a workbench refuses."""
+
+import itertools
+
+import pytest
+import torch
+
+from app import files
+from app.models.fastest import Measurement
+from app.models.pair import Preparation
+from app.run.metrics import acceptance_by_position, counts, same_text, violations
+from app.run.problems import Cancelled, Problem
+from app.run.settings import RunSettings, Sampling
+
+pytestmark = pytest.mark.embedded
+
+PROMPTS = [
+    "Repeat this sentence twice: The quick brown fox jumps over the lazy dog.",
+    "List the first ten whole numbers in words.",
+]
+
+
+def settings(prompt=PROMPTS[0], **changes):
+    fixed = {"pair": "embedded", "precision": "fp32", "max_new_tokens": 48, "prompt": prompt}
+    return RunSettings(**{**fixed, **changes})
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_fp32_greedy_text_is_that_of_generate(run_here, workbench, prompt):
+    record = run_here(settings(prompt))
+    target = workbench._pair.target.model
+    ids = torch.tensor([record.prompt_ids])
+    expected = target.inner.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=48, do_sample=False
+    )[0, ids.shape[1] :].tolist()
+    baseline, speculative = record.repetitions("baseline")[0], record.repetitions("speculative")[0]
+    assert baseline.token_ids == expected
+    assert speculative.token_ids == expected
+    assert same_text(record).same
+    assert record.lossless
+    assert record.target.rewinds
+    assert record.target.rows_independent
+    assert "Q4_1" in record.target.precision_note
+
+
+def test_a_prompt_that_repeats_itself_has_its_guesses_accepted(run_here):
+    repetition = run_here(settings(baseline=False)).repetitions("speculative")[0]
+    assert counts(repetition).accepted >= 4
+    places = acceptance_by_position(repetition.rounds)
+    assert [place.position for place in places] == list(range(1, len(places) + 1))
+    assert places[0].reached == counts(repetition).drafting_rounds
+
+
+def test_lanes_in_turn_write_what_whole_lanes_write(run_here):
+    whole = run_here(settings())
+    in_turn = run_here(settings(order="interleaved", detail="full"))
+    for lane in ("speculative", "baseline"):
+        assert in_turn.repetitions(lane)[0].token_ids == whole.repetitions(lane)[0].token_ids
+    assert {at.lane for at in in_turn.order} == {"speculative", "baseline"}
+
+
+def test_measured_lanes_alternate(run_here):
+    record = run_here(settings(repetitions=3, max_new_tokens=4))
+    letters = "".join("A" if at.lane == "speculative" else "B" for at in record.order)
+    assert letters == "ABBAAB"
+
+
+def test_sampled_text_depends_on_the_seed_alone(run_here):
+    def ids(seed):
+        sampling = Sampling(temperature=0.8, top_p=0.9, seed=seed)
+        record = run_here(settings(sampling=sampling, max_new_tokens=24))
+        assert same_text(record) is None
+        return record.repetitions("speculative")[0].token_ids
+
+    first, other = ids(1), ids(2)
+    assert first != other
+    assert ids(1) == first
+
+
+def test_a_stop_keeps_what_was_written(run_here):
+    passes = itertools.count()
+
+    def pause():
+        if next(passes) > 12:
+            raise Cancelled
+
+    record = run_here(settings(order="interleaved"), pause)
+    assert record.outcome == "cancelled"
+    whole = run_here(settings())
+    for lane in ("speculative", "baseline"):
+        partial = record.repetitions(lane)[0]
+        assert violations(partial) == []
+        assert partial.finish == "cancelled"
+        ids = whole.repetitions(lane)[0].token_ids
+        assert partial.token_ids == ids[: len(partial.token_ids)]
+
+
+def test_a_stop_string_ends_both_lanes_alike(run_here):
+    record = run_here(settings(stop_strings=("fox",), max_new_tokens=40))
+    for lane in ("speculative", "baseline"):
+        repetition = record.repetitions(lane)[0]
+        assert repetition.finish == "stop string"
+        assert "fox" not in repetition.text
+        assert repetition.text
+    assert same_text(record).same
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"prompt": "  "}, "prompt is empty"),
+        ({"context_length": 16}, "context holds 16"),
+        ({"pair": "nobody"}, "no pair named"),
+        ({"method": "telepathy"}, "no method"),
+        ({"method": "draft-model"}, "no draft model"),
+        ({"method_options": {"longest": 99}}, "from 1 to 32"),
+        ({"method_options": {"shortest": 9}}, "longer than the longest"),
+        ({"device": "cuda:7"}, "no device"),
+        ({"precision": "fp16", "device": "cpu"}, "crawls on a CPU"),
+        ({"max_new_tokens": -1}, "max new tokens"),
+        ({"sampling": Sampling(temperature=float("nan"))}, "temperature"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_runs(run_here, changes, message):
+    with pytest.raises(Problem, match=message) as refused:
+        run_here(settings(**changes))
+    assert refused.value.remedy
+
+
+def test_no_new_tokens_is_an_empty_text(run_here):
+    record = run_here(settings(max_new_tokens=0))
+    assert record.outcome == "finished"
+    assert [r.text for r in record.repetitions("speculative")] == [""]
+
+
+def test_the_fastest_precision_is_measured_once(workbench, monkeypatch, tmp_path):
+    monkeypatch.setattr("app.models.fastest.cache_folder", lambda: tmp_path)
+    said = []
+    wanted = Preparation("embedded")
+    workbench.release()
+    workbench.prepare(wanted, report=lambda p: said.append(p.stage), pause=lambda: None)
+    assert sum(stage.startswith("measuring") for stage in said) == 3
+    workbench.release()
+    said.clear()
+    ready = workbench.prepare(wanted, report=lambda p: said.append(p.stage), pause=lambda: None)
+    assert not any(stage.startswith("measuring") for stage in said)
+    assert any("fastest here" in note for note in ready.notes)
+    assert (tmp_path / "precisions.json").is_file()
+
+
+def test_the_smallest_time_is_the_fastest():
+    measurement = Measurement({"fp32": 0.2, "bf16": 0.1, "nf4": 0.15})
+    assert measurement.fastest == "bf16"
+    assert "bf16 100 ms" in measurement.note
+
+
+def test_the_tokenizer_of_the_embedded_model_counts_as_the_run_does(workbench, run_here):
+    record = run_here(settings(max_new_tokens=1))
+    assert workbench.count_tokens(PROMPTS[0]) == len(record.prompt_ids)
+    assert files.shipped_catalogue().is_file()
