@@ -37,8 +37,13 @@ def user_catalogue() -> Path:
 
 
 def data_folder() -> Path:
-    """What was fetched and must be kept: model files."""
+    """What was fetched or made and must be kept: model files, the history."""
     return _user_folder("data")
+
+
+def history_file() -> Path:
+    """The database of the runs that were kept."""
+    return data_folder() / "history.sqlite"
 
 
 def cache_folder() -> Path:

@@ -9,7 +9,8 @@ import torch
 
 from app.decoding.contracts import Draft, Draws, TargetRows
 from app.models.session import Block, Session
-from app.run.metrics import counts, violations
+from app.run.identities import violations
+from app.run.metrics import counts
 from app.run.settings import Sampling
 from toys import Sessions, draft_model, make_lane, run, tiny_llama
 

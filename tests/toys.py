@@ -235,6 +235,9 @@ class FakeClock:
     def seconds(self, start: float, end: float) -> float:
         return end - start
 
+    def wait(self) -> None:
+        pass
+
     def skip(self, seconds: float) -> None:
         self.time -= seconds
 

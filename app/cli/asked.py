@@ -12,7 +12,7 @@ from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
 from app.run.methods import Method
 from app.run.problems import Problem
-from app.run.settings import OptionValue
+from app.run.settings import LONGEST_DRAFT, OptionValue
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -67,11 +67,33 @@ def _typed(text: str, default: OptionValue) -> OptionValue:
 def _read(file: Path) -> str:
     try:
         if str(file) == "-":
-            return sys.stdin.read()
-        with open(file, encoding="utf-8-sig") as page:
-            return page.read()
+            return sys.stdin.buffer.read().decode("utf-8-sig")
+        return file.read_bytes().decode("utf-8-sig")
     except OSError as error:
         said = f"{file} cannot be read: {error.strerror or error}."
         raise Problem(said, "Check the path, and that you may read the file.") from error
     except UnicodeDecodeError as error:
         raise Problem(f"{file} is not UTF-8 text.", "Save it as UTF-8.") from error
+
+
+def bench_ways(
+    pair: PairEntry, methods: str | None, draft_lengths: str | None
+) -> list[tuple[str, int]]:
+    """Every method with every draft length. Raises Problem for one that there is not."""
+    names = [name.strip() for name in (methods or pair.method).split(",") if name.strip()]
+    for name in names:
+        Method.named(name)
+    lengths = [_length(part) for part in (draft_lengths or str(pair.draft_length)).split(",")]
+    return list(dict.fromkeys((name, length) for name in names for length in lengths))
+
+
+def _length(part: str) -> int:
+    try:
+        length = int(part)
+    except ValueError:
+        raise Problem(
+            f"{part!r} is no draft length.", "Give whole numbers separated by commas, as in 2,4,8."
+        ) from None
+    if not 0 <= length <= LONGEST_DRAFT:
+        raise Problem(f"The draft length is {length}.", f"Choose one from 0 to {LONGEST_DRAFT}.")
+    return length

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from app import __version__, files
-from app.cli.asked import check_unicode, chosen_pair, method_options, prompt_text
+from app.cli.asked import bench_ways, check_unicode, chosen_pair, method_options, prompt_text
+from app.cli.benching import run_bench_study
 from app.cli.interrupt import Interrupt
 from app.cli.progress_line import ProgressLine
 from app.cli.running import check_reports, run_study
@@ -19,12 +20,15 @@ from app.cli.token_stream import TokenStream, replay
 from app.library.catalogue import Catalogue, load_catalogue
 from app.library.entries import ModelEntry
 from app.library.overview import overview
+from app.library.prompts import limit_per_category as limit_to
+from app.library.prompts import read_prompts, shipped_prompts
 from app.library.sources import fetch as fetch_model
 from app.reports import read_record, write_report
 from app.reports.schema import record_schema
 from app.run.methods import METHODS, Method
 from app.run.problems import Problem
 from app.run.settings import Detail, Precision, RunSettings, Sampling
+from app.selftest.selftest import run_selftest
 
 terminal = typer.Typer(
     help="Foretoken: see speculative decoding at work, beside a measured baseline.",
@@ -160,6 +164,65 @@ def run(
     raise typer.Exit(code)
 
 
+@terminal.command()
+def bench(
+    *,
+    prompts: Annotated[
+        Path | None, typer.Option(help="Prompts: .jsonl, .csv or text; else the shipped ones.")
+    ] = None,
+    column: Annotated[str | None, typer.Option(help="The column of a CSV file.")] = None,
+    pair: Annotated[str | None, typer.Option(help="A pair; else the default one.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Methods, separated by commas; else the pair's own.")
+    ] = None,
+    draft_lengths: Annotated[
+        str | None, typer.Option(help="Draft lengths, separated by commas; else the pair's own.")
+    ] = None,
+    limit_per_category: Annotated[
+        int | None, typer.Option(help="Only the first so many prompts of each category.")
+    ] = None,
+    max_new_tokens: Annotated[int, typer.Option(help="Most tokens of each text.")] = 128,
+    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token.")] = 0.0,
+    top_p: Annotated[float, typer.Option(help="Keep the likeliest up to p; 1 keeps all.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="The seed of every draw.")] = 0,
+    precision: Annotated[Precision | None, typer.Option(help="Else the fastest here.")] = None,
+    device: Annotated[str | None, typer.Option(help="Else the best one here.")] = None,
+    repeats: Annotated[int, typer.Option(help="How often each lane runs.")] = 3,
+    resume: Annotated[
+        Path | None, typer.Option(help="A file of finished runs: go on from it, and add to it.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Write that JSON object to a file.")] = None,
+) -> None:
+    """Measure methods and draft lengths over a set of prompts, each beside its baseline."""
+    catalogue = _catalogue()
+    entry = chosen_pair(catalogue, pair)
+    chosen = read_prompts(prompts, column=column) if prompts else shipped_prompts()
+    if limit_per_category is not None:
+        chosen = limit_to(chosen, limit_per_category)
+    settings = RunSettings(
+        pair=entry.name,
+        prompt="",
+        sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
+        max_new_tokens=max_new_tokens,
+        precision=precision,
+        device=device,
+        repetitions=repeats,
+    )
+    settings.check()
+    ways = bench_ways(entry, methods, draft_lengths)
+    code = run_bench_study(
+        catalogue,
+        chosen.prompts,
+        ways,
+        settings=settings,
+        keep=resume,
+        as_json=as_json,
+        report=report,
+    )
+    raise typer.Exit(code)
+
+
 @models.callback(invoke_without_command=True)
 def list_models(context: typer.Context) -> None:
     """List the pairs and models of the catalogue, and what is on this machine."""
@@ -207,6 +270,18 @@ def report(
             for event in (one for each in lane.repetitions[:1] for one in replay(each)):
                 stream.show(event)
         show_verdict(results(), record)
+
+
+@terminal.command()
+def selftest(
+    *,
+    embedded: Annotated[
+        bool, typer.Option("--embedded", help="Run the embedded pair too, if it is here.")
+    ] = False,
+) -> None:
+    """Try every part of the program on this machine, one line a check; nothing is downloaded."""
+    passed = run_selftest(lambda line: say(results(), line), embedded=embedded)
+    raise typer.Exit(0 if passed else 1)
 
 
 def _catalogue() -> Catalogue:

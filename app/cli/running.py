@@ -11,7 +11,6 @@ from app.cli.screen import remarks, results, say, say_problem
 from app.cli.tables import show_verdict
 from app.cli.token_stream import TokenStream
 from app.library.catalogue import Catalogue
-from app.library.sources import fetch
 from app.reports import check_report_path, report_files, summarise, write_report
 from app.run.events import LaneStarted, Outcome, RunEvent, RunStarted
 from app.run.problems import Problem
@@ -47,7 +46,7 @@ def run_study(
         watch.run(catalogue, settings)
     except (Exception, SystemExit) as error:
         if watch.record is not None:
-            watch.record.close("failed", message=f"The run broke off: {type(error).__name__}.")
+            watch.record.close("failed", message=f"The run broke off: {_reason(error)}.")
             _write(watch.record, reports)
         raise
     record = watch.record
@@ -59,6 +58,13 @@ def run_study(
     if code == 1:
         say_problem(record.message, record.remedy)
     return code or (0 if written else 1)
+
+
+def _reason(error: BaseException) -> str:
+    """What ended a run from outside, in a few words."""
+    if isinstance(error, SystemExit):  # how a console takes a reader that has gone
+        return "nobody reads its output any more"
+    return error.message.rstrip(".") if isinstance(error, Problem) else type(error).__name__
 
 
 class _Watch:
@@ -78,10 +84,6 @@ class _Watch:
     def run(self, catalogue: Catalogue, settings: RunSettings) -> None:
         """Runs to the end, or to the first Ctrl+C. Raises Problem if it cannot begin."""
         with Interrupt() as interrupt, self._progress as progress:
-            # Fetched first: what runs models is told never to call home.
-            pair = catalogue.pair(settings.pair)
-            for name in filter(None, (pair.target, pair.draft)):
-                fetch(catalogue.model(name), progress.show, pause=interrupt.pause)
             # Imported here: torch takes seconds, and only a run needs it.
             from app.studies.workbench import Workbench
 

@@ -10,11 +10,12 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from app.cli.screen import say
+from app.cli.screen import put, say
 from app.library.overview import ModelStanding, Overview, PairStanding
 from app.reports.plain_text import pictured
 from app.run.figures import FIGURES, agreement, promise
-from app.run.metrics import counts, violations
+from app.run.identities import violations
+from app.run.metrics import counts
 from app.run.record import RunRecord
 
 _COUNTED = (
@@ -39,7 +40,7 @@ def show_verdict(console: Console, record: RunRecord) -> None:
         if not figure.name.startswith(missing)
     ]
     say(console, "")
-    console.print(_table(("Figure", "Value"), rows))
+    put(console, _table(("Figure", "Value"), rows))
     for sentence in (agreement(record), promise(record), *_counted(record), *record.notes):
         say(console, sentence)
     for fault in _faults(record):
@@ -49,9 +50,9 @@ def show_verdict(console: Console, record: RunRecord) -> None:
 def show_overview(console: Console, found: Overview, own_catalogue: Path) -> None:
     """What the catalogue offers, and how it stands on this machine."""
     head = ("Pair", "Title", "Method", "On this machine")
-    console.print(_table(head, map(_pair_row, found.pairs), title="Pairs"))
+    put(console, _table(head, map(_pair_row, found.pairs), title="Pairs"))
     head = ("Model", "Title", "Licence", "On this machine")
-    console.print(_table(head, map(_model_row, found.models), title="Models"))
+    put(console, _table(head, map(_model_row, found.models), title="Models"))
     for model in found.models:
         if model.fault:
             say(console, f"{model.entry.name}: {model.fault}", style=Style(color="red"))

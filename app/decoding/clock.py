@@ -25,6 +25,10 @@ class Clock(Protocol):
         """Seconds between two marks, both of which the device has passed."""
         ...
 
+    def wait(self) -> None:
+        """Waits until the device has done all that it was given."""
+        ...
+
     def skip(self, seconds: float) -> None:
         """Leaves out what has just been spent on something else: answering a question, say."""
         ...
@@ -47,6 +51,9 @@ class HostClock:
     def seconds(self, start: float, end: float) -> float:
         """The difference of two marks."""
         return end - start
+
+    def wait(self) -> None:
+        """Nothing: a CPU has done it."""
 
     def skip(self, seconds: float) -> None:
         """Leaves these seconds out."""
@@ -83,6 +90,10 @@ class EventClock:
         end.event.synchronize()
         elapsed = float(start.event.elapsed_time(end.event)) / 1000
         return max(elapsed - (end.skipped - start.skipped), 0.0)
+
+    def wait(self) -> None:
+        """Waits for an event that comes behind everything else."""
+        self.mark().event.synchronize()
 
     def skip(self, seconds: float) -> None:
         """Leaves these seconds out: the card stood still meanwhile."""

@@ -7,7 +7,6 @@ when (`drivers.py`). The baseline is this same loop with the proposer that propo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from app.decoding.clock import Clock
 from app.decoding.commit import Text
 from app.decoding.contracts import (
     Answer,
-    Asking,
     Draft,
     Draws,
     Proposer,
@@ -31,7 +29,9 @@ from app.decoding.contracts import (
 from app.decoding.decision import Decision, bring_home, committed_tokens, thrown_tokens
 from app.decoding.draft_length import DraftLength
 from app.decoding.randomness import Stream, draw
+from app.decoding.round_watch import RoundWatch
 from app.decoding.sampling import Penalties
+from app.models.machine import on_device, out_of_memory
 from app.models.session import MAX_CHUNK, Block, Reading
 from app.run.events import (
     Abandoned,
@@ -41,7 +41,6 @@ from app.run.events import (
     FirstToken,
     LaneEnded,
     LaneStarted,
-    Phases,
     PromptRead,
     Round,
     RoundCommitted,
@@ -68,7 +67,7 @@ class LaneSetup:
     sampling: Sampling
     clock: Clock
     context: int
-    """Most tokens that the target can read."""
+    """Most tokens that prompt and text may be together."""
     detail: Detail = "light"
 
 
@@ -83,10 +82,12 @@ def decode(lane: LaneSetup) -> Steps:
         finish = yield from loop.run()
     except Cancelled:
         finish = "cancelled"
-    except Problem:
+    except (Problem, torch.OutOfMemoryError) as failure:
         yield from loop.abandoned()
         yield loop.ended("failed")
-        raise
+        if isinstance(failure, Problem):
+            raise
+        raise out_of_memory("while a round was decided") from None
     yield from loop.abandoned()
     yield loop.ended(finish)
 
@@ -99,7 +100,7 @@ class _Loop:
         prompt_length = len(lane.text.ids)
         self._penalties = Penalties(lane.sampling, prompt_length)
         self._dropped = 0
-        self._watch: _RoundWatch | None = None
+        self._watch: RoundWatch | None = None
 
     def run(self) -> Generator[Step, Any, Finish]:
         """The prompt pass, then rounds until something ends the text."""
@@ -109,7 +110,7 @@ class _Loop:
         finish = yield from self._read_prompt()
         round_ = 0
         while finish is None:
-            if len(lane.text.ids) > lane.context:
+            if len(lane.text.ids) >= lane.context:
                 return "context"
             finish = yield from self._round(round_)
             round_ += 1
@@ -136,6 +137,7 @@ class _Loop:
             reading = yield Read("target", lane.text.ids, upto=done)
             if done == total:
                 break
+            lane.clock.wait()  # or the card would read on while the clock stands still
             seconds += lane.clock.now() - start
             yield PromptRead(lane.at, done, total)
         decision = self._decide(Draft(Block()), reading, "first", 0)
@@ -151,7 +153,7 @@ class _Loop:
     def _round(self, round_: int) -> Generator[Step, Any, Finish | None]:
         """One draft-verify-commit loop."""
         lane = self._lane
-        self._watch = watch = _RoundWatch(lane.clock)
+        self._watch = watch = RoundWatch(lane.clock)
         limit, limited_by = self._limit(round_)
         asking = lane.proposer.propose(lane.text.ids, limit=limit, round_=round_)
         draft: Draft = yield from watch.propose(asking)
@@ -187,7 +189,7 @@ class _Loop:
         limits: list[tuple[int, DraftLimit]] = [
             (chosen, reason),
             (self._lane.text.remaining - 1, "tokens left"),
-            (self._lane.context - len(self._lane.text.ids), "context"),
+            (self._lane.context - len(self._lane.text.ids) - 1, "context"),
         ]
         return min(limits, key=lambda limit: limit[0])
 
@@ -218,74 +220,14 @@ class _Loop:
         return draws_on(values, logits.device)
 
 
-class _RoundWatch:
-    """Times the phases of one round, and passes on its requests."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.start = clock.now()
-        self.passes = 0
-        self.drafted = 0
-        self._marks = [clock.mark()]
-        self._draft_spans: list[tuple[Any, Any, bool]] = []
-
-    def propose(self, asking: Asking) -> Generator[Request, Answer, Draft]:
-        """Lets the proposer work, timing its model's passes."""
-        answer: Answer | None = None
-        while True:
-            try:
-                request = asking.send(answer)  # type: ignore[arg-type]  # None starts it
-            except StopIteration as done:
-                draft: Draft = done.value
-                self.drafted = len(draft)
-                self._marks.append(self._clock.mark())
-                return draft
-            start = self._clock.mark()
-            answer = yield request
-            if isinstance(request, Read):
-                self._draft_spans.append((start, self._clock.mark(), request.prompt))
-                self.passes += 1
-                self.drafted += request.rows > 0
-
-    def verify(self, read: Read) -> Generator[Request, Reading, Reading]:
-        """The target's pass."""
-        self._marks.append(self._clock.mark())
-        reading = yield read
-        self._marks.append(self._clock.mark())
-        self.passes += 1
-        return reading
-
-    def decided(self) -> None:
-        """The verdict is on the host."""
-        self._marks.append(self._clock.mark())
-
-    def phases(self) -> Phases:
-        """Where the seconds went, once the tokens are fixed."""
-        total = self._clock.now() - self.start
-        seconds = self._clock.seconds
-        begin, proposed, reading, read, decided = self._marks
-        calls = [(seconds(a, b), prompt) for a, b, prompt in self._draft_spans]
-        prompt = math.fsum(spent for spent, is_prompt in calls if is_prompt)
-        draft = max(seconds(begin, proposed) - prompt, 0.0)
-        verify, decide = seconds(reading, read), seconds(read, decided)
-        return Phases(
-            draft_prompt=prompt,
-            draft=draft,
-            verify=verify,
-            decide=decide,
-            rest=max(total - prompt - draft - verify - decide, 0.0),
-            draft_calls=math.fsum(spent for spent, _ in calls),
-        )
-
-
 def draws_on(values: list[float], device: torch.device) -> Draws:
     """Draws as tensors on a device: the last value is for the next token."""
     if device.type == "mps":
         # No fp64 there; in fp32 the largest draws would round up to 1.
         values = [min(value, 1.0 - 2.0**-24) for value in values]
-        tensor = torch.tensor(values, dtype=torch.float32, device=device)
+        tensor = on_device(values, torch.float32, device)
     else:
-        tensor = torch.tensor(values, dtype=torch.float64, device=device)
+        tensor = on_device(values, torch.float64, device)
     return Draws(accept=tensor[:-1], next=tensor[-1:])
 
 

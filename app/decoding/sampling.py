@@ -11,11 +11,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from app.models.machine import on_device
 from app.models.session import Block
 from app.run.settings import Sampling
 
 _SHORT_LIST = 2048
-"""Tokens sorted first when a nucleus is cut; all of them only if these fall short."""
+"""Tokens sorted first when a CPU cuts a nucleus; all of them only if these fall short."""
 
 
 class Penalties:
@@ -46,7 +47,7 @@ class Penalties:
         if self._seen is None or self._written is None:
             self._seen = torch.zeros(width, dtype=torch.bool, device=device)
             self._written = torch.zeros(width, dtype=torch.bool, device=device)
-        fresh = torch.tensor(text[self._counted :], dtype=torch.long, device=device)
+        fresh = on_device(text[self._counted :], torch.long, device)
         self._seen[fresh] = True
         self._written[fresh[max(self._prompt_length - self._counted, 0) :]] = True
         self._counted = len(text)
@@ -59,9 +60,9 @@ class Penalties:
         guesses = block.tensor() if block else self._seen.new_empty(0, dtype=torch.long)
         first_row = len(guesses) + 1 - rows
         for place in range(len(guesses)):
-            below = max(place + 1 - first_row, 0)
-            seen[below:, guesses[place]] = True
-            written[below:, guesses[place]] = True
+            below, guess = max(place + 1 - first_row, 0), guesses[place : place + 1]
+            seen[below:].index_fill_(1, guess, True)
+            written[below:].index_fill_(1, guess, True)
         return seen, written
 
 
@@ -100,20 +101,27 @@ def _keep_top_k(scores: Tensor, k: int) -> Tensor:
 
 
 def _keep_top_p(scores: Tensor, p: float) -> Tensor:
-    """Keeps the likeliest tokens until their probability reaches p, and at least one.
+    """Keeps the likeliest tokens until their probability reaches p, and all as likely as the last.
 
-    Only the short list is sorted, unless some row's nucleus is wider than it.
+    Equals stay together: which of them a sort puts first may depend on the other rows.
     """
-    width = scores.shape[-1]
     law = torch.softmax(scores, dim=-1)
-    count = min(_SHORT_LIST, width)
-    values, ids = torch.topk(law, count, dim=-1)
-    if count < width and bool((values.sum(dim=-1) < p).any()):
-        values, ids = torch.sort(law, dim=-1, descending=True)
-    kept = values.cumsum(dim=-1) - values < p
-    kept[..., 0] = True
-    keep = torch.zeros_like(scores, dtype=torch.bool).scatter_(-1, ids, kept)
-    return scores.masked_fill(~keep, -torch.inf)
+    values = _likeliest(law, p)
+    inside = values.cumsum(dim=-1) - values < p
+    least = torch.where(inside, values, torch.inf).amin(dim=-1, keepdim=True)
+    return scores.masked_fill(law < least, -torch.inf)
+
+
+def _likeliest(law: Tensor, p: float) -> Tensor:
+    """The highest probabilities of each row in falling order, enough of them to reach p.
+
+    A CPU sorts a short list, unless some row's nucleus is wider; to ask a card would be to wait.
+    """
+    if law.device.type == "cpu" and law.shape[-1] > _SHORT_LIST:
+        short = torch.topk(law, _SHORT_LIST, dim=-1).values
+        if bool((short.sum(dim=-1) >= p).all()):
+            return short
+    return torch.sort(law, dim=-1, descending=True).values
 
 
 def _keep_min_p(law: Tensor, share: float) -> Tensor:

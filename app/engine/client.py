@@ -12,13 +12,12 @@ from app.engine.protocol import (
     JobCancelled,
     JobProblem,
     Message,
-    Prepare,
-    Prepared,
     Quit,
     Run,
     Stop,
 )
 from app.run.events import RunEnded, RunEvent, RunStarted
+from app.run.preparation import Prepare, Prepared
 from app.run.record import RunRecord
 
 TORCH_BENCH = "app.engine.worker:torch_bench"

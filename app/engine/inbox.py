@@ -12,7 +12,8 @@ from multiprocessing.connection import Connection
 
 import msgspec
 
-from app.engine.protocol import Command, CountTokens, Prepare, Quit, Run, Stop, decode_command
+from app.engine.protocol import Command, CountTokens, Quit, Run, Stop, decode_command
+from app.run.preparation import Prepare
 
 GRACE_SECONDS = 1.0
 """How long an engine that is to end may take over doing so in an orderly way."""

@@ -6,10 +6,10 @@ import msgspec
 
 from app.run.events import (
     Abandoned,
+    Divergence,
     FirstToken,
     LaneEnded,
     LaneStarted,
-    ModelFacts,
     Progress,
     PromptRead,
     RoundCommitted,
@@ -17,16 +17,8 @@ from app.run.events import (
     RunStarted,
     Struct,
 )
-from app.run.settings import Precision, RunSettings
-
-
-class Prepare(Struct, frozen=True, tag=True):
-    """Make the models of a pair ready: fetch, convert, load, prove. Answered by Prepared."""
-
-    pair: str
-    precision: Precision | None = None
-    draft_precision: Precision | None = None
-    device: str | None = None
+from app.run.preparation import Prepare, Prepared
+from app.run.settings import RunSettings
 
 
 class Run(Struct, frozen=True, tag=True):
@@ -61,17 +53,6 @@ class EngineReady(Struct, frozen=True, tag=True):
 
     torch: str
     device: str
-
-
-class Prepared(Struct, frozen=True, tag=True):
-    """The models of a pair are loaded."""
-
-    pair: str
-    target: ModelFacts
-    draft: ModelFacts | None
-    context_length: int
-    lossless: bool
-    notes: tuple[str, ...] = ()
 
 
 class TokenCount(Struct, frozen=True, tag=True):
@@ -118,6 +99,7 @@ Message = (
     | RoundCommitted
     | Abandoned
     | LaneEnded
+    | Divergence
     | RunEnded
 )
 

@@ -15,9 +15,10 @@ from app import files
 from app.engine.inbox import GRACE_SECONDS, Inbox, receive
 from app.engine.jobs import Bench, Engine, Pause, Report
 from app.engine.outbox import Outbox
-from app.engine.protocol import EngineReady, JobProblem, Prepare, Prepared
+from app.engine.protocol import EngineReady, JobProblem
 from app.engine.surroundings import log_file, settle
 from app.run.events import RunEvent
+from app.run.preparation import Prepare, Prepared
 from app.run.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -91,20 +92,7 @@ class _TorchBench:
         return EngineReady(str(torch.__version__), device_name(choose_device(None)))
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
-        from app.models.pair import Preparation
-
-        preparation = Preparation(
-            wanted.pair, wanted.precision, wanted.draft_precision, wanted.device
-        )
-        found = self.workbench.prepare(preparation, report=report, pause=pause)
-        return Prepared(
-            found.pair,
-            found.target,
-            found.draft,
-            found.context_length,
-            found.lossless,
-            tuple(found.notes),
-        )
+        return self.workbench.prepare(wanted, report=report, pause=pause)
 
     def run(
         self,

@@ -30,9 +30,7 @@ class ActionSpec:
 
 ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("run", "Run", "Ctrl+Return", "run", "run", "Run both lanes with these settings."),
-    ActionSpec(
-        "stop", "Stop", "Esc", "stop", "run", "End what is going on; what has come is kept."
-    ),
+    ActionSpec("stop", "Stop", "Esc", "stop", "run", "End what goes on; what has come is kept."),
     ActionSpec(
         "run_again",
         "Run again",

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from app import files
 from app.engine.client import EngineClient
-from app.gui.crash import install_crash_dialog
+from app.gui.crash import begin_log, install_crash_dialog
 from app.gui.display import obstacle
 from app.gui.engine_link import EngineLink
 from app.gui.theme import Theme
@@ -25,6 +25,7 @@ def main() -> int:
     if hindrance:
         print(hindrance, file=sys.stderr)
         return 2
+    begin_log(files.log_folder() / "window.log")
     application = QApplication(sys.argv[:1])
     application.setApplicationName("Foretoken")
     application.setDesktopFileName("foretoken")
@@ -39,11 +40,11 @@ def show(application: QApplication, window: MainWindow) -> int:
     """Shows the window, starts its engine once it is up, and ends in order, Ctrl+C included."""
     # The frame clock gives Python its turn, so that the handler runs within a frame.
     before = signal.signal(signal.SIGINT, lambda *_: window.close())
-    install_crash_dialog(window)
+    faults = install_crash_dialog(window)
     window.show()
     QTimer.singleShot(0, window.begin)
     try:
-        return application.exec()
+        return application.exec() or int(bool(faults))
     finally:
         window.shut_down()
         signal.signal(signal.SIGINT, before)

@@ -17,20 +17,23 @@ _NAMES = {
 
 
 def ask_export_path(parent: QWidget, record: RunRecord) -> Path | None:
-    """Where to write the record; the suffix says in which format. None if the person changed mind."""
-    filters = [f"{_NAMES.get(suffix, suffix[1:].upper())} (*{suffix})" for suffix in FORMATS]
-    first = Path.home() / f"{suggested_name(record)}.json"
-    name, chosen = QFileDialog.getSaveFileName(parent, "Export", str(first), ";;".join(filters))
-    if not name:
-        return None
-    path = Path(name)
-    if path.suffix.lower() in FORMATS:
-        return path
-    return path.with_name(path.name + list(FORMATS)[filters.index(chosen)])
+    """Where to write the record, in the format of its suffix; None if nowhere after all.
+
+    The dialog itself asks before a file is replaced.
+    """
+    filters = {f"{_NAMES.get(suffix, suffix)} (*{suffix})": suffix for suffix in FORMATS}
+    dialog = QFileDialog(parent, "Export", str(Path.home()), ";;".join(filters))
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(next(iter(filters.values())))
+    dialog.filterSelected.connect(lambda chosen: dialog.setDefaultSuffix(filters[chosen]))
+    dialog.selectFile(suggested_name(record))
+    accepted = dialog.exec() == QFileDialog.DialogCode.Accepted
+    dialog.deleteLater()
+    return Path(dialog.selectedFiles()[0]) if accepted else None
 
 
 def ask_report_path(parent: QWidget) -> Path | None:
-    """Which report to show. None if the person changed mind."""
+    """Which report to show; None if none after all."""
     name, _ = QFileDialog.getOpenFileName(
         parent, "Open a report", str(Path.home()), "Reports (*.json);;All files (*)"
     )

@@ -21,8 +21,8 @@ def obstacle() -> str | None:
         return None
     if not os.environ.get("DISPLAY"):
         return (
-            "Foretoken cannot open a window: neither DISPLAY nor WAYLAND_DISPLAY is set. Start it in "
-            "a desktop session, or use the command line: foretoken run --help"
+            "Foretoken cannot open a window: neither DISPLAY nor WAYLAND_DISPLAY is set. Start it "
+            "in a desktop session, or use the command line: foretoken run --help"
         )
     return _missing_library() or _unreachable_display()
 
@@ -38,7 +38,7 @@ def _unknown_platform(asked: str) -> str | None:
     if not found or asked in found:
         return None
     known = ", ".join(sorted(found))
-    return f"QT_QPA_PLATFORM is {asked!r}, which this Qt does not have. Unset it, or use one of: {known}"
+    return f"QT_QPA_PLATFORM is {asked!r}, which Qt does not have here. Unset it, or use: {known}"
 
 
 def _missing_library() -> str | None:
@@ -65,7 +65,8 @@ def _unreachable_display() -> str | None:
     xcb.xcb_disconnect(connection)
     if failed:
         return (
-            f"Foretoken cannot open a window: no X server answers at DISPLAY={os.environ['DISPLAY']}. "
-            "Check DISPLAY, or use the command line: foretoken run --help"
+            "Foretoken cannot open a window: no X server answers at "
+            f"DISPLAY={os.environ['DISPLAY']}. Check it, or use the command line: "
+            "foretoken run --help"
         )
     return None

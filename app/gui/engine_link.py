@@ -1,4 +1,4 @@
-"""What the window knows of its engine: its state in words, the job at hand, and the run that waits."""
+"""What the window knows of its engine: its state, the job at hand, and the run that waits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from app.engine.protocol import (
     JobCancelled,
     JobProblem,
     Message,
-    Prepare,
-    Prepared,
     Run,
     Stop,
 )
 from app.run.events import ModelFacts, Progress, PromptRead, RunEnded, RunStarted
+from app.run.preparation import Prepare, Prepared
 from app.run.record import RunRecord
 from app.run.settings import Precision, RunSettings
 
@@ -76,11 +75,15 @@ class EngineLink:
         self._waiting: Run | None = None
         self._questions = 0
         self._replaced = 0
+        self._superseded = 0
         self.phase: Phase = "off"
         self.job: Job = ""
         self.stopping = False
         self.progress: Progress | None = None
-        self.prepared: Prepared | None = None
+        self.pair: str | None = None
+        """The pair whose models are loaded."""
+        self.target: ModelFacts | None = None
+        """The target that is loaded."""
         self.trouble: Trouble | None = None
 
     @property
@@ -102,21 +105,28 @@ class EngineLink:
         """Starts the engine process, if it is not there."""
         if not self._client.alive:
             self._since = self._clock()
-            self.phase, self.prepared = "starting", None
+            self.phase = "starting"
+            self._forget_models()
             self._client.start()
 
     def prepare(self, pair: str, precision: Precision | None, device: str | None) -> None:
-        """Makes a pair ready; not while a job is at hand."""
-        if not self.busy:
-            self.start()
-            self._begin("prepare", Prepare(pair, precision=precision, device=device))
+        """Makes a pair ready instead of one that is being made ready; not during a run."""
+        if self.job == "run" or self._waiting:
+            return
+        if self.job == "prepare":
+            self._superseded += 1
+            self._client.send(Stop())
+        self.start()
+        self._forget_models()
+        self._begin("prepare", Prepare(pair, precision=precision, device=device))
 
     def restart(self) -> None:
         """Ends the engine process at once; the next command starts a new one."""
         if self._client.alive:
             self._replaced += 1
             self._client.kill()
-        self._waiting, self.prepared, self._device = None, None, ""
+        self._waiting, self._device, self._superseded = None, "", 0
+        self._forget_models()
         self._end_job()
         self.phase = "off"
 
@@ -144,7 +154,7 @@ class EngineLink:
     def count(self, prompt: str, *, system: str, raw: bool) -> int:
         """Asks how many tokens a prompt is; the answer carries the number that this returns."""
         self._questions += 1
-        if self.prepared and self._client.alive:
+        if self.target and self._client.alive:
             self._client.send(CountTokens(self._questions, prompt, system=system, raw=raw))
         return self._questions
 
@@ -178,8 +188,11 @@ class EngineLink:
         return " · ".join(filter(None, (doing, self._device, *self._models())))
 
     def _models(self) -> list[str]:
-        """The prepared target in short, with its precision."""
-        return [named(self.prepared.target)] if self.prepared else []
+        """The loaded target in short, with its precision."""
+        return [named(self.target)] if self.target else []
+
+    def _forget_models(self) -> None:
+        self.pair, self.target = None, None
 
     def _begin(self, job: Job, command: Command) -> None:
         self.job, self.stopping, self.trouble, self.progress = job, False, None, None
@@ -191,6 +204,13 @@ class EngineLink:
         self.job, self.stopping, self.progress = "", False, None
         self.phase = "ready"
 
+    def _end_preparing(self) -> None:
+        """Ends the job, unless this is the end of an earlier one that another has replaced."""
+        if self._superseded:
+            self._superseded -= 1
+        else:
+            self._end_job()
+
     def _on_ready(self, message: EngineReady) -> None:
         self.phase = "working" if self.job else "ready"
         self._device = message.device
@@ -199,20 +219,23 @@ class EngineLink:
         self.progress = message
 
     def _on_prepared(self, message: Prepared) -> None:
-        self.prepared = message
+        self.pair, self.target = message.pair, message.target
         if self.job == "prepare":
-            self._end_job()
+            self._end_preparing()
 
     def _on_problem(self, message: JobProblem) -> None:
-        if message.question is None:
+        if message.question is not None:
+            return
+        if not self._superseded:
             self.trouble = Trouble(message.message, message.remedy)
             self._waiting = None
-            self._end_job()
+        self._end_preparing()
 
     def _on_cancelled(self, message: JobCancelled) -> None:
-        self._end_job()
+        self._end_preparing()
 
     def _on_run_started(self, message: RunStarted) -> None:
+        self.pair, self.target = message.settings.pair, message.target
         self.progress = None
 
     def _on_prompt_read(self, message: PromptRead) -> None:
@@ -234,7 +257,8 @@ class EngineLink:
             self._replaced -= 1
             return
         self._end_job()
-        self._waiting, self.prepared, self._device = None, None, ""
+        self._waiting, self._device, self._superseded = None, "", 0
+        self._forget_models()
         self.phase = "off" if message.expected else "trouble"
         if not message.expected:
             kept = "What had come of the run is kept." if self.record else ""

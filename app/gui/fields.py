@@ -1,10 +1,11 @@
-"""Fields of the form: numbers that no stray wheel changes, choices, and rows that can hide."""
+"""Fields of the form: each gets and puts its value, and none is changed by a wheel passing by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
@@ -13,12 +14,10 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QLabel,
     QSpinBox,
-    QWidget,
 )
 
 from app.gui.plain import label, tip
 from app.run.methods import Option
-from app.run.settings import OptionValue
 
 HIGHEST = 2_147_483_647
 """The largest number a whole-number field can hold."""
@@ -27,12 +26,23 @@ HIGHEST = 2_147_483_647
 class WholeNumber(QSpinBox):
     """A whole number; the wheel changes it only while it has the keyboard."""
 
+    edited = Signal()
+
     def __init__(self, low: int, high: int, *, value: int, nothing: str = "") -> None:
         super().__init__()
         _dress_number(self)
         self.setRange(low, high)
         self.setValue(value)
         self.setSpecialValueText(nothing)
+        self.valueChanged.connect(self.edited)
+
+    def get(self) -> Any:
+        """The number."""
+        return self.value()
+
+    def put(self, value: Any) -> None:
+        """Shows this number."""
+        self.setValue(value)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leaves the wheel to the page, unless this field has the keyboard."""
@@ -45,6 +55,8 @@ class WholeNumber(QSpinBox):
 class Number(QDoubleSpinBox):
     """A number with a fraction; the wheel changes it only while it has the keyboard."""
 
+    edited = Signal()
+
     def __init__(
         self, low: float, high: float, *, value: float, step: float = 0.05, nothing: str = ""
     ) -> None:
@@ -55,6 +67,15 @@ class Number(QDoubleSpinBox):
         self.setSingleStep(step)
         self.setValue(value)
         self.setSpecialValueText(nothing)
+        self.valueChanged.connect(self.edited)
+
+    def get(self) -> Any:
+        """The number."""
+        return self.value()
+
+    def put(self, value: Any) -> None:
+        """Shows this number."""
+        self.setValue(value)
 
     def textFromValue(self, value: float) -> str:
         """The value without needless zeros, as the person's country writes it."""
@@ -71,11 +92,18 @@ class Number(QDoubleSpinBox):
 class Choice(QComboBox):
     """One of several names, each with a value; the wheel does not change it."""
 
+    edited = Signal()
+
     def __init__(self, offers: Iterable[tuple[str, object]] = ()) -> None:
         super().__init__()
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(8)
         self.offer(offers)
+        self.currentIndexChanged.connect(self.edited)
+
+    def get(self) -> Any:
+        """The value of the chosen offer."""
+        return self.currentData()
 
     def offer(self, offers: Iterable[tuple[str, object]]) -> None:
         """Replaces the offers, and keeps the choice if it is still among them."""
@@ -88,10 +116,10 @@ class Choice(QComboBox):
         for text, value in wanted:
             self.addItem(text, value)
             self.setItemData(self.count() - 1, tip(text), Qt.ItemDataRole.ToolTipRole)
-        self.choose(chosen)
+        self.put(chosen)
         self.blockSignals(False)
 
-    def choose(self, value: object) -> None:
+    def put(self, value: Any) -> None:
         """Chooses the offer with this value, or the first."""
         index = next((i for i in range(self.count()) if self.itemData(i) == value), 0)
         self.setCurrentIndex(index)
@@ -101,10 +129,33 @@ class Choice(QComboBox):
         event.ignore()
 
 
+class Flag(QCheckBox):
+    """Yes or no."""
+
+    edited = Signal()
+
+    def __init__(self, value: bool) -> None:
+        super().__init__()
+        self.setChecked(value)
+        self.toggled.connect(self.edited)
+
+    def get(self) -> Any:
+        """Whether it is on."""
+        return self.isChecked()
+
+    def put(self, value: Any) -> None:
+        """Turns it on or off."""
+        self.setChecked(value)
+
+
+Field = WholeNumber | Number | Choice | Flag
+"""What stands in a row: it has `get`, `put` and `edited`."""
+
+
 class Row:
     """A field with its name beside it; both hide together."""
 
-    def __init__(self, name: str, field: QWidget, *, help_: str = "") -> None:
+    def __init__(self, name: str, field: Field, *, help_: str = "") -> None:
         self.field = field
         self.name: QLabel = label(name)
         self.name.setBuddy(field)
@@ -119,38 +170,19 @@ class Row:
         self.field.setVisible(shown)
 
 
-def option_field(option: Option) -> QWidget:
+def option_field(option: Option) -> Field:
     """A field for an option that a method declares."""
-    if isinstance(option.default, bool):
-        box = QCheckBox()
-        box.setChecked(option.default)
-        return box
     low = option.low if option.low is not None else -HIGHEST
     high = option.high if option.high is not None else HIGHEST
-    if isinstance(option.default, int):
-        return WholeNumber(int(low), int(high), value=option.default)
-    if isinstance(option.default, float):
-        return Number(low, high, value=option.default)
-    raise TypeError(f"no field for the option {option.name}")
-
-
-def field_value(field: QWidget) -> OptionValue:
-    """What a field made by `option_field` holds."""
-    if isinstance(field, QCheckBox):
-        return field.isChecked()
-    if isinstance(field, (WholeNumber, Number)):
-        return field.value()
-    raise TypeError(f"no value in {field}")
-
-
-def set_field_value(field: QWidget, value: OptionValue) -> None:
-    """Puts a value into a field made by `option_field`."""
-    if isinstance(field, QCheckBox):
-        field.setChecked(bool(value))
-    elif isinstance(field, WholeNumber):
-        field.setValue(int(value))
-    elif isinstance(field, Number):
-        field.setValue(float(value))
+    match option.default:
+        case bool():
+            return Flag(option.default)
+        case int():
+            return WholeNumber(int(low), int(high), value=option.default)
+        case float():
+            return Number(low, high, value=option.default)
+        case _:
+            raise TypeError(f"no field for the option {option.name}")
 
 
 def _dress_number(field: QAbstractSpinBox) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.gui.fields import Choice, Row, field_value, option_field, set_field_value
+from app.gui.fields import Choice, Field, Row, option_field
 from app.gui.form_rows import METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, RowSpec
 from app.gui.plain import label, scaled_font, tip
 from app.library.catalogue import Catalogue
@@ -43,18 +44,21 @@ class Form(QWidget):
     @property
     def pair(self) -> PairEntry | None:
         """The pair that is chosen; None in an empty catalogue."""
-        name = self.rows["pair"].field.currentData()
+        name = self.rows["pair"].field.get()
         return next((pair for pair in self._catalogue.pairs if pair.name == name), None)
 
     @property
     def precision(self) -> Precision | None:
         """The target's precision; None leaves it to the machine."""
-        return self.rows["precision"].field.currentData()
+        return self.rows["precision"].field.get()
 
     def choose_pair(self, name: str | None) -> None:
         """Chooses a pair, with the method and draft length that it comes with."""
-        self.rows["pair"].field.choose(name)
-        self._take_pair()
+        field = self.rows["pair"].field
+        before = field.get()
+        field.put(name)
+        if field.get() == before:
+            self._take_pair()
 
     def settings(self, prompt: str, *, system: str, raw: bool) -> RunSettings:
         """The settings as they stand. The playground looks: lanes take turns, in full detail."""
@@ -81,27 +85,31 @@ class Form(QWidget):
 
     def fill(self, settings: RunSettings) -> None:
         """Shows the settings of another run, as far as the form has fields for them."""
-        self.rows["pair"].field.choose(settings.pair)
+        self.rows["pair"].field.put(settings.pair)
         self.speculation.setChecked(settings.method != "nothing")
         if settings.method != "nothing":
-            self.rows["method"].field.choose(settings.method)
-            self.rows["draft_length"].field.setValue(settings.draft_length)
+            self.rows["method"].field.put(settings.method)
+            self.rows["draft_length"].field.put(settings.draft_length)
         for name, value in settings.method_options.items():
             row = self._option_rows.get(settings.method, {}).get(name)
             if row:
-                set_field_value(row.field, value)
+                row.field.put(value)
         for name in Sampling.__struct_fields__:
             if name in self.rows:
-                self.rows[name].field.setValue(getattr(settings.sampling, name))
-        self.rows["precision"].field.choose(settings.precision)
+                self.rows[name].field.put(getattr(settings.sampling, name))
+        self.rows["precision"].field.put(settings.precision)
         for name in ("max_new_tokens", "repetitions"):
-            self.rows[name].field.setValue(getattr(settings, name))
-        self.rows["context_length"].field.setValue(settings.context_length or 0)
+            self.rows[name].field.put(getattr(settings, name))
+        self.rows["context_length"].field.put(settings.context_length or 0)
         self._refresh()
+
+    def show_notes(self, notes: Iterable[str]) -> None:
+        """Shows what loading has found out about the pair."""
+        pair = self.pair
+        self.note.setText("\n".join(filter(None, (pair.note if pair else "", *notes))))
 
     def suggest(self, sampling: Sampling | None) -> None:
         """Shows the sampling that the model's makers suggest; it is never applied unasked."""
-        self._suggested = sampling
         parts = [f"{name.replace('_', '-')} {value:g}" for name, value in _differences(sampling)]
         self.suggestion.setText(f"The model suggests {', '.join(parts)}.")
         self.suggestion.setVisible(bool(parts))
@@ -114,7 +122,6 @@ class Form(QWidget):
         self.more = QCheckBox("More settings")
         self.note = label(tone="muted", wrap=True)
         self.suggestion = label(tone="muted", wrap=True)
-        self._suggested: Sampling | None = None
         for small in (self.note, self.suggestion):
             scaled_font(small, 0.88)
         self._section("Pair")
@@ -122,7 +129,8 @@ class Form(QWidget):
         self._column.addWidget(self.note)
         self._grid(PAIR_ROWS)
         self._section("Method", self.speculation)
-        self._wide("method", "Method", Choice(), "How the next tokens are guessed.")
+        self._methods = Choice()
+        self._wide("method", "Method", self._methods, "How the next tokens are guessed.")
         self._method_grid()
         self._section("Sampling")
         self._grid(SAMPLING_ROWS)
@@ -141,7 +149,7 @@ class Form(QWidget):
             row.addWidget(beside)
         self._column.addLayout(row)
 
-    def _wide(self, name: str, title: str, field: QWidget, help_: str) -> None:
+    def _wide(self, name: str, title: str, field: Field, help_: str) -> None:
         """A field that needs no name beside it, as its section says what it is."""
         self.rows[name] = Row(title, field, help_=help_)
         self.rows[name].name.setParent(self)
@@ -170,16 +178,12 @@ class Form(QWidget):
                 _add(grid, row)
 
     def _connect(self) -> None:
-        self.rows["pair"].field.currentIndexChanged.connect(self._take_pair)
-        self.rows["precision"].field.currentIndexChanged.connect(self.pair_changed)
+        self.rows["pair"].field.edited.connect(self._take_pair)
+        self.rows["precision"].field.edited.connect(self.pair_changed)
         self.speculation.toggled.connect(self._refresh)
         self.more.toggled.connect(self._refresh)
         for row in (*self.rows.values(), *self._all_option_rows()):
-            field = row.field
-            signal = getattr(field, "valueChanged", None) or getattr(
-                field, "currentIndexChanged", None
-            )
-            (signal or field.toggled).connect(self._refresh)
+            row.field.edited.connect(self._refresh)
 
     def _take_pair(self) -> None:
         """Offers what the chosen pair can do, and sets what it comes with."""
@@ -187,13 +191,13 @@ class Form(QWidget):
         if pair is None:
             self.note.setText("The catalogue offers no pair.")
             return
-        self.rows["method"].field.offer(
+        self._methods.offer(
             (method.label, method.name)
             for method in METHODS.values()
             if method.name != "nothing" and (pair.draft or not method.needs_draft_model)
         )
-        self.rows["method"].field.choose(pair.method)
-        self.rows["draft_length"].field.setValue(pair.draft_length)
+        self.rows["method"].field.put(pair.method)
+        self.rows["draft_length"].field.put(pair.draft_length)
         self.note.setText(pair.note)
         self._refresh()
         self.pair_changed.emit()
@@ -222,14 +226,13 @@ class Form(QWidget):
 
     def _options(self, method: str) -> dict[str, OptionValue]:
         rows = self._option_rows.get(method, {})
-        return {name: field_value(row.field) for name, row in rows.items()}
+        return {name: row.field.get() for name, row in rows.items()}
 
     def _all_option_rows(self) -> list[Row]:
         return [row for rows in self._option_rows.values() for row in rows.values()]
 
-    def _value(self, name: str):
-        field = self.rows[name].field
-        return field.currentData() if isinstance(field, Choice) else field.value()
+    def _value(self, name: str) -> Any:
+        return self.rows[name].field.get()
 
 
 def section_label(title: str) -> QLabel:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, get_args
 
-from PySide6.QtWidgets import QWidget
-
-from app.gui.fields import HIGHEST, Choice, Number, WholeNumber
+from app.gui.fields import HIGHEST, Choice, Field, Number, WholeNumber
 from app.run.settings import Precision
 
 
@@ -17,7 +15,7 @@ class RowSpec(NamedTuple):
     name: str
     title: str
     help: str
-    make: Callable[[], QWidget]
+    make: Callable[[], Field]
 
 
 PRECISIONS = (("Fastest here", None), *((name.upper(), name) for name in get_args(Precision)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from PySide6.QtCore import QMimeData, QPointF, QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, QPointF, QRect, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -12,17 +12,17 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QResizeEvent,
     QTextBlockFormat,
-    QTextCharFormat,
     QTextCursor,
 )
 from PySide6.QtWidgets import QTextEdit, QWidget
 
-from app.gui.colours import CUES, Colours
+from app.gui.colours import Colours
 from app.gui.lane_feed import LaneFeed, Piece
 from app.gui.lane_spans import Span, Spans
 from app.gui.plain import shown
-from app.run.events import Status
+from app.gui.token_formats import token_formats
 from app.run.record import Repetition
 
 TOKENS_A_FRAME = 1500
@@ -34,7 +34,7 @@ _LONGEST_BLOCK = 3000
 
 
 class LaneText(QTextEdit):
-    """Shows a repetition as it grows. What is copied comes from the record, never from the widget."""
+    """Shows a repetition as it grows. A copy comes from the record, never from the widget."""
 
     inspected = Signal(object, QRect)
     """A span under the pointer or the caret (or None), and where it is on the screen."""
@@ -55,8 +55,12 @@ class LaneText(QTextEdit):
         self._colours = colours
         self._formats = token_formats(colours)
         self._repetition: Repetition | None = None
+        self._feed: LaneFeed | None = None
+        self._restore: int | None = None
         self._thrown = False
         self._seams_shown = False
+        self._at_bottom = True
+        self.verticalScrollBar().valueChanged.connect(self._note_place)
         self._clear()
 
     @property
@@ -91,7 +95,7 @@ class LaneText(QTextEdit):
         if self._feed is None:
             return
         bar = self.verticalScrollBar()
-        follows = self._restore is None and bar.value() >= bar.maximum() - 2
+        follows = self._restore is None and self._at_bottom
         pieces = list(self._feed.pieces(TOKENS_A_FRAME))
         if pieces:
             cursor = QTextCursor(self.document())
@@ -127,7 +131,7 @@ class LaneText(QTextEdit):
         if not event.buttons():
             self._inspect_at(event.position())
 
-    def leaveEvent(self, event) -> None:
+    def leaveEvent(self, event: QEvent) -> None:
         """Tells that no token is under the pointer any more."""
         super().leaveEvent(event)
         self.inspected.emit(None, QRect())
@@ -143,6 +147,13 @@ class LaneText(QTextEdit):
         super().focusOutEvent(event)
         self.inspected.emit(None, QRect())
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Stays at the bottom, if that is where it was."""
+        at_bottom = self._at_bottom
+        super().resizeEvent(event)
+        if at_bottom:
+            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paints the text and, if wanted, the seams between rounds."""
         super().paintEvent(event)
@@ -154,7 +165,7 @@ class LaneText(QTextEdit):
         self._spans = Spans()
         self._seams: list[int] = []
         self._block_length = 0
-        self._restore: int | None = None
+        self._restore = None
         self._feed = LaneFeed(self._repetition, thrown=self._thrown) if self._repetition else None
         cursor = QTextCursor(self.document())
         spacing = QTextBlockFormat()
@@ -165,11 +176,14 @@ class LaneText(QTextEdit):
 
     def _rebuild(self) -> None:
         """Shows all anew, at the place where the reader was."""
-        bar = self.verticalScrollBar()
-        place = bar.value() if bar.value() < bar.maximum() - 2 else None
+        place = None if self._at_bottom else self.verticalScrollBar().value()
         self._clear()
         self._restore = place
         self.advance()
+
+    def _note_place(self, value: int) -> None:
+        """Remembers whether the reader is at the bottom."""
+        self._at_bottom = value >= self.verticalScrollBar().maximum() - 2
 
     def _append(self, cursor: QTextCursor, piece: Piece) -> None:
         """Appends one piece and notes where it stands."""
@@ -220,23 +234,6 @@ class LaneText(QTextEdit):
             box = self.cursorRect(cursor)
             painter.drawLine(box.left(), box.top(), box.left(), box.bottom())
         painter.end()
-
-
-def token_formats(colours: Colours) -> dict[Status, QTextCharFormat]:
-    """How a token of each status is written."""
-    return {status: _token_format(colours, status) for status in CUES}
-
-
-def _token_format(colours: Colours, status: Status) -> QTextCharFormat:
-    tint, cue = colours.tint(status), CUES[status]
-    made = QTextCharFormat()
-    made.setForeground(QColor(tint.text))
-    if tint.ground != colours.panel:
-        made.setBackground(QColor(tint.ground))
-    made.setFontUnderline(cue.underline)
-    made.setFontOverline(cue.overline)
-    made.setFontStrikeOut(cue.strike)
-    return made
 
 
 _CARET_KEYS = {

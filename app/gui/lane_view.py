@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRect, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
 
 from app.gui.colours import Colours
+from app.gui.elided import Elided
 from app.gui.lane_text import LaneText
 from app.gui.plain import label, scaled_font
 from app.run.events import LaneName
@@ -19,18 +20,18 @@ class LaneView(QFrame):
     inspected = Signal(object, QRect)
     """Forwarded from the text."""
 
-    def __init__(
-        self, lane: LaneName, colours: Colours, *, promise: str, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, lane: LaneName, colours: Colours, *, promise: str, invitation: str) -> None:
+        super().__init__()
         self.setObjectName("panel")
         self.lane = lane
         self.text = LaneText(colours)
         self.text.setAccessibleName(f"Text of the {lane} lane")
+        scaled_font(self.text, 1.06)
         self.text.inspected.connect(self.inspected)
         self.title = label(lane.capitalize())
         scaled_font(self.title, 1.0, bold=True)
-        self.promise = label(promise, tone="muted")
+        self.text.setPlaceholderText(invitation)
+        self.promise = Elided(promise, tone="muted")
         self.footer = label(tone="muted", wrap=True)
         for small in (self.promise, self.footer):
             scaled_font(small, 0.88)
@@ -49,7 +50,8 @@ class LaneView(QFrame):
     def show_counts(self, record: RunRecord | None) -> None:
         """Renews the line below the text."""
         repetitions = record.repetitions(self.lane) if record else []
-        self.footer.setText(summary(repetitions, goes_on=record.outcome == "running") if repetitions else "")
+        goes_on = record is not None and record.outcome == "running"
+        self.footer.setText(summary(repetitions, goes_on=goes_on) if repetitions else "")
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from app.gui.colours import CUES, Colours
+from app.gui.colours import Colours
 from app.gui.plain import label, scaled_font, tip
+from app.gui.token_formats import dress_label
 from app.run.events import Status
 
 MEANINGS: dict[Status, str] = {
@@ -32,7 +33,6 @@ class Legend(QWidget):
             made = label(f" {status} ")
             made.setToolTip(tip(meaning))
             scaled_font(made, 0.92)
-            _give_cue(made, status)
             self._labels[status] = made
             row.addWidget(made)
         self.set_thrown(False)
@@ -46,14 +46,4 @@ class Legend(QWidget):
     def set_colours(self, colours: Colours) -> None:
         """Takes on another scheme."""
         for status, made in self._labels.items():
-            tint = colours.tint(status)
-            ground = "transparent" if tint.ground == colours.panel else tint.ground
-            made.setStyleSheet(f"color: {tint.text}; background: {ground}; border-radius: 2px;")
-
-
-def _give_cue(made: QLabel, status: Status) -> None:
-    font, cue = made.font(), CUES[status]
-    font.setUnderline(cue.underline)
-    font.setOverline(cue.overline)
-    font.setStrikeOut(cue.strike)
-    made.setFont(font)
+            dress_label(made, status, colours)

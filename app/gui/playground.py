@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -16,10 +16,11 @@ from PySide6.QtWidgets import (
 
 from app.gui.charts import ChartRow
 from app.gui.colours import Colours
+from app.gui.elided import Elided
 from app.gui.form import Form
 from app.gui.lane_view import LaneView
 from app.gui.legend import Legend
-from app.gui.plain import label, scaled_font
+from app.gui.plain import scaled_font, tip
 from app.gui.prompt_panel import PromptPanel
 from app.gui.strips import Notice, ProgressStrip
 from app.gui.token_card import TokenCard
@@ -27,6 +28,12 @@ from app.gui.verdict import Verdict
 from app.library.catalogue import Catalogue
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
+
+INVITATIONS = (
+    "Run (Ctrl+Enter) writes here.",
+    "The same target, alone, writes here.",
+)
+"""What stands in the lanes before the first run."""
 
 
 class Playground(QWidget):
@@ -41,11 +48,13 @@ class Playground(QWidget):
         self.verdict = Verdict()
         self.progress, self.notice = ProgressStrip(), Notice()
         self.lanes = (
-            LaneView("speculative", colours, promise=""),
-            LaneView("baseline", colours, promise="same target, no draft"),
+            LaneView("speculative", colours, promise="", invitation=INVITATIONS[0]),
+            LaneView(
+                "baseline", colours, promise="same target, no draft", invitation=INVITATIONS[1]
+            ),
         )
         self.legend = Legend(colours)
-        self.hints = label("R rejected guesses · L loop seams · point at a token", tone="muted")
+        self.hints = Elided("R rejected guesses · L loop seams · point at a token", tone="muted")
         scaled_font(self.hints, 0.88)
         self.charts = ChartRow(colours)
         self.card = TokenCard(colours, self)
@@ -61,7 +70,7 @@ class Playground(QWidget):
         )
 
     def run_words(self) -> str:
-        """What the run button says."""
+        """What the run button says while a run may begin."""
         return "Run both lanes" if self.form.speculation.isChecked() else "Run"
 
     def fill(self, settings: RunSettings) -> None:
@@ -74,10 +83,8 @@ class Playground(QWidget):
         for lane in self.lanes:
             lane.advance(record)
 
-    def show_numbers(self, record: RunRecord | None) -> None:
-        """The slow clock: renews numbers and charts."""
-        self.verdict.show_record(record)
-        self.charts.show_record(record)
+    def show_counts(self, record: RunRecord | None) -> None:
+        """Renews what stands around the lanes."""
         for lane in self.lanes:
             lane.show_counts(record)
         if record:
@@ -85,8 +92,11 @@ class Playground(QWidget):
 
     def set_colours(self, colours: Colours) -> None:
         """Takes on another scheme."""
-        for part in (self.legend, self.charts, self.card, *(lane.text for lane in self.lanes)):
-            part.set_colours(colours)
+        self.legend.set_colours(colours)
+        self.charts.set_colours(colours)
+        self.card.set_colours(colours)
+        for lane in self.lanes:
+            lane.text.set_colours(colours)
 
     def set_thrown(self, shown: bool) -> None:
         """Shows or hides guesses that were thrown away."""
@@ -107,6 +117,7 @@ class Playground(QWidget):
         rule = f"{record.settings.rule} rule"
         promise = f"{'lossless' if record.lossless else 'not exactly lossless'} · {rule}"
         fast.promise.setText(promise if speculates else "no draft")
+        fast.promise.setToolTip(tip("\n".join(record.notes)) if record.notes else "")
         slow.setVisible(record.settings.baseline)
 
     def _lay_out(self) -> None:
@@ -168,6 +179,7 @@ class _FormScroll(QScrollArea):
 
     def __init__(self, form: Form) -> None:
         super().__init__()
+        self._form = form
         self.setWidget(form)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -176,6 +188,6 @@ class _FormScroll(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         form.changed.connect(self.updateGeometry)
 
-    def sizeHint(self):
+    def sizeHint(self) -> QSize:
         """The form's own."""
-        return self.widget().sizeHint()
+        return self._form.sizeHint()

@@ -14,7 +14,14 @@ def without_text(record: RunRecord) -> RunRecord:
     lanes = [
         Lane(lane.name, [_repetition(one) for one in lane.repetitions]) for lane in record.lanes
     ]
-    return msgspec.structs.replace(record, settings=settings, prompt_ids=(), lanes=lanes)
+    found = record.divergence
+    if found is not None:
+        found = msgspec.structs.replace(
+            found, speculative=_token(found.speculative), baseline=_token(found.baseline)
+        )
+    return msgspec.structs.replace(
+        record, settings=settings, prompt_ids=(), lanes=lanes, divergence=found
+    )
 
 
 def _repetition(repetition: Repetition) -> Repetition:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QPlainTextEdit
 from app.gui.plain import whole_unicode
 
 _BLOCK_END = "\u2029"
+_PADDING = 3
 
 
 class PromptField(QPlainTextEdit):
@@ -20,8 +21,14 @@ class PromptField(QPlainTextEdit):
         self.setPlaceholderText(placeholder)
         self.setTabChangesFocus(True)
 
+    def set_lines(self, lines: int) -> None:
+        """Makes the field as high as so many lines."""
+        around = 2 * (self.frameWidth() + self.document().documentMargin() + _PADDING)
+        self.setFixedHeight(round(lines * self.fontMetrics().lineSpacing() + around))
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
     def text(self) -> str:
-        """The characters typed or pasted; `toPlainText` would turn a no-break space into a space."""
+        """The characters put in; `toPlainText` would turn a no-break space into a space."""
         return whole_unicode(self.document().toRawText().replace(_BLOCK_END, "\n"))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -1,4 +1,4 @@
-"""The prompt: its text, the system message, raw or chat, how many tokens it is, and who keeps it."""
+"""The prompt: its text, the system message, raw or chat, and how many tokens it is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ SAMPLE = (
     "a red kite over the harbour\n"
     "a blue kite over the harbour\n"
     "a green kite over the harbour\n"
-    "a white kite over the harbour"
+    "a white kite over the harbour\n"
+    "a yellow kite over the harbour\n"
+    "a black kite over the harbour\n"
+    "a silver kite over the harbour\n"
+    "a golden kite over the harbour"
 )
 """What is asked until the person asks something else."""
 
@@ -30,7 +34,7 @@ class PromptPanel(QWidget):
         self.prompt.setPlainText(SAMPLE)
         self.prompt.setMinimumHeight(4 * self.prompt.fontMetrics().lineSpacing())
         self.system = PromptField("System message", placeholder="System message (optional)")
-        self.system.setFixedHeight(round(2.1 * self.system.fontMetrics().lineSpacing()))
+        self.system.set_lines(1)
         self.raw = QCheckBox("Raw")
         self.raw.setToolTip(
             tip("Give the prompt to the model as it is, without its chat template.")

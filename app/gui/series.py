@@ -18,10 +18,10 @@ RECENT = 16
 _SETTLED = 4
 """A speed over fewer rounds than this says nothing."""
 
-MOST_POINTS = 500
+MOST_POINTS = 240
 """A curve is drawn with at most about so many points."""
 
-MOST_BARS = 120
+MOST_BARS = 80
 """Rounds beyond this many share bars."""
 
 

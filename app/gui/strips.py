@@ -83,8 +83,9 @@ class Notice(QFrame):
 
 def progress_words(progress: Progress) -> str:
     """A step, and how far it has come in its own unit."""
+    stage = progress.stage[:1].upper() + progress.stage[1:]
     if not progress.total:
-        return f"{progress.stage}…"
+        return f"{stage}…"
     if progress.unit == "bytes":
-        return f"{progress.stage}: {progress.done / 1e6:.0f} of {progress.total / 1e6:.0f} MB"
-    return f"{progress.stage}: {progress.done:g} of {progress.total:g} {progress.unit}".rstrip()
+        return f"{stage}: {progress.done / 1e6:.0f} of {progress.total / 1e6:.0f} MB"
+    return f"{stage}: {progress.done:.0f} of {progress.total:.0f} {progress.unit}".rstrip()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.gui.colours import CUES, Colours
+from app.gui.colours import Colours
 from app.gui.lane_spans import Span
 from app.gui.plain import label, scaled_font
+from app.gui.token_formats import dress_label
 from app.gui.token_words import MOST_CANDIDATES, Facts, facts_of
 
 
@@ -16,6 +17,7 @@ class TokenCard(QFrame):
 
     def __init__(self, colours: Colours, parent: QWidget) -> None:
         super().__init__(parent)
+        self._page = parent
         self.setObjectName("card")
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -48,16 +50,9 @@ class TokenCard(QFrame):
 
     def _fill(self, facts: Facts, span: Span) -> None:
         status = span.tokens[-1].token.status
-        tint, cue = self._colours.tint(status), CUES[status]
         self.text.setText(facts.title)
         self.status.setText(f" {facts.status} ")
-        ground = "transparent" if tint.ground == self._colours.panel else tint.ground
-        self.status.setStyleSheet(f"color: {tint.text}; background: {ground};")
-        font = self.status.font()
-        font.setUnderline(cue.underline)
-        font.setOverline(cue.overline)
-        font.setStrikeOut(cue.strike)
-        self.status.setFont(font)
+        dress_label(self.status, status, self._colours)
         self.lines.setText("\n".join(facts.lines))
         self._table.setVisible(any(facts.candidates))
         for head, cells, column in zip(self._heads, self._cells, facts.candidates, strict=True):
@@ -66,7 +61,7 @@ class TokenCard(QFrame):
 
     def _place(self, box: QRect) -> QPoint:
         """Below the token, or above it where the page ends; never past its sides."""
-        page = self.parentWidget()
+        page = self._page
         corner = page.mapFromGlobal(box.topLeft())
         x = max(4, min(corner.x(), page.width() - self.width() - 4))
         y = corner.y() + box.height() + 8

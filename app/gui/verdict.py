@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QVBoxLayout, QWidget
 
 from app.gui.plain import label, scaled_font, set_tone, tip
-from app.run.figures import FIGURES, NOTHING, Figure
+from app.run.figures import FIGURES, NOTHING, Figure, agreement
 from app.run.metrics import Spread, same_text
 from app.run.record import RunRecord
 
@@ -22,6 +24,8 @@ class Shown:
     """Put behind the caption."""
     tone: str | None = None
     """None: the tile's own."""
+    detail: str = ""
+    """A sentence more, on hover."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,6 @@ class Tile(QWidget):
         column.setSpacing(1)
         column.addWidget(self.number)
         column.addWidget(self.caption)
-        self.setToolTip(tip(f"{spec.caption}\n{spec.definition}"))
         self.show_record(None)
 
     def show_record(self, record: RunRecord | None) -> None:
@@ -62,6 +65,8 @@ class Tile(QWidget):
             set_tone(self.number, tone)
             self.number.setText(shown.number)
         self.caption.setText(caption)
+        detail = f"\n{shown.detail}" if shown.detail else ""
+        self.setToolTip(tip(f"{self._spec.caption}\n{self._spec.definition}{detail}"))
         self.setAccessibleName(f"{caption}: {shown.number}")
         self.setAccessibleDescription(self._spec.definition)
 
@@ -73,19 +78,45 @@ class Verdict(QFrame):
         super().__init__(parent)
         self.setObjectName("panel")
         self.setAccessibleName("Verdict")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(14, 8, 14, 8)
-        row.setSpacing(18)
         self.tiles = {spec.name: Tile(spec) for spec in TILES}
-        for place, tile in enumerate(self.tiles.values()):
-            if place:
-                row.addStretch(1)
-            row.addWidget(tile)
+        self._columns = 0
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(14, 8, 14, 8)
+        self._grid.setHorizontalSpacing(16)
+        self._grid.setVerticalSpacing(8)
+        self._arrange(len(TILES))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Takes a second row where one has no room for all numbers."""
+        super().resizeEvent(event)
+        self._fit()
 
     def show_record(self, record: RunRecord | None) -> None:
         """Shows the numbers of a record as far as it has come."""
         for tile in self.tiles.values():
             tile.show_record(record)
+        self._fit()
+
+    def _fit(self) -> None:
+        needed = sum(tile.sizeHint().width() for tile in self.tiles.values())
+        needed += 16 * (len(self.tiles) - 1) + 28
+        self._arrange(len(TILES) if needed <= self.width() else -(-len(TILES) // 2))
+
+    def _arrange(self, columns: int) -> None:
+        """Puts the tiles into so many columns."""
+        if columns == self._columns:
+            return
+        self._columns = columns
+        for place, tile in enumerate(self.tiles.values()):
+            self._grid.addWidget(tile, place // columns, place % columns)
+        for column in range(len(self.tiles)):
+            self._grid.setColumnStretch(column, int(column < columns - 1))
+
+    def minimumSizeHint(self) -> QSize:
+        """Wide enough for two rows."""
+        widest = max(tile.sizeHint().width() for tile in self.tiles.values())
+        columns = -(-len(TILES) // 2)
+        return QSize(columns * widest // 2, super().minimumSizeHint().height())
 
 
 def figure_tile(name: str, caption: str, tone: str = "") -> TileSpec:
@@ -130,11 +161,15 @@ def short_seconds(seconds: float) -> str:
 def _same_text(record: RunRecord) -> Shown:
     """Whether both lanes wrote the same, or where they first differ."""
     found = same_text(record)
+    sentence = agreement(record)
     if found is None or not found.compared:
-        return Shown(NOTHING)
+        return Shown(NOTHING, detail=sentence)
     if found.first_difference is None:
-        return Shown("Same", f", {found.compared} tokens", "good")
-    return Shown("Differs", f" from token {found.first_difference + 1}", "trouble")
+        return Shown("Same", f", {found.compared} tokens", "good", sentence)
+    where = f" from token {found.first_difference + 1}"
+    if record.divergence is not None and record.divergence.tie:
+        return Shown("Tie", f", differs{where}", None, sentence)
+    return Shown("Differs", where, "trouble", sentence)
 
 
 TILES: tuple[TileSpec, ...] = (

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QMainWindow, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
 
-from app.engine.protocol import Message, Prepared, TokenCount
-from app.gui.actions import make_actions, make_menu
-from app.gui.background import Background
-from app.gui.dialogs import ask_export_path, ask_report_path
+from app.engine.protocol import Message, TokenCount
+from app.gui.actions import make_actions
 from app.gui.engine_link import EngineLink
-from app.gui.plain import label, scaled_font
 from app.gui.playground import Playground
-from app.gui.private_run import without_text
+from app.gui.report_exchange import ReportExchange
+from app.gui.slow_clock import Part, SlowClock
 from app.gui.theme import Theme
+from app.gui.top_bar import TopBar
 from app.library.catalogue import Catalogue
-from app.reports import read_record, write_report
-from app.run.events import RunStarted
+from app.run.events import (
+    FirstToken,
+    LaneStarted,
+    Progress,
+    PromptRead,
+    RoundCommitted,
+    RunEnded,
+    RunStarted,
+)
+from app.run.preparation import Prepared
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
@@ -29,12 +33,16 @@ FRAME_MS = 33
 """How often the lanes take in what has come."""
 
 NUMBERS_S = 0.25
-"""How often numbers and charts are renewed, unless that would take too large a share of the time."""
+"""How often numbers are renewed while they change."""
+
+CHARTS_S = 0.6
+"""How often charts are drawn while they change: painting them is what a window costs most."""
 
 COUNT_MS = 250
 """How long typing pauses before its tokens are counted."""
 
-_LARGEST_SHARE = 0.06
+_PASSING = (RoundCommitted, FirstToken, LaneStarted, PromptRead, Progress)
+"""Messages that can wait for the slow clock; all others show at once."""
 
 
 class MainWindow(QMainWindow):
@@ -43,28 +51,23 @@ class MainWindow(QMainWindow):
     def __init__(self, link: EngineLink, catalogue: Catalogue, theme: Theme) -> None:
         super().__init__()
         self.setWindowTitle("Foretoken")
-        self.setMinimumSize(880, 500)
+        self.setMinimumSize(960, 520)
         self.resize(1440, 900)
         self._link, self._theme = link, theme
-        self._background = Background()
         self._record: RunRecord | None = None
         self._private: set[str] = set()
         self._trouble_shown: object = None
         self._question = 0
-        self._numbers_due = 0.0
         self._closed = False
         self.page = Playground(catalogue, theme.colours)
-        self.state = label(tone="muted")
         self.action = make_actions(self)
+        self.bar = TopBar(self.action)
+        self._reports = ReportExchange(self, self.page.notice, self._opened)
+        self._make_clocks()
         self._lay_out()
         self._connect()
         for fault in catalogue.faults[:1]:
             self.page.notice.show_trouble(str(fault))
-        self._frame_clock = QTimer(self)
-        self._frame_clock.timeout.connect(self.frame)
-        self._count_clock = QTimer(self)
-        self._count_clock.setSingleShot(True)
-        self._count_clock.timeout.connect(self._ask_count)
         self._refresh_state()
 
     @property
@@ -82,18 +85,15 @@ class MainWindow(QMainWindow):
         """The fast clock: takes in what has come, and renews what is due."""
         for message in self._link.pull():
             self._take(message)
-        self._background.deliver()
+        self._reports.deliver()
         self.page.advance(self._record)
-        if time.monotonic() >= self._numbers_due:
-            self.renew()
+        if self._link.phase == "starting":
+            self._slow_clock.touch()
+        self._slow_clock.tick()
 
     def renew(self) -> None:
-        """The slow clock: numbers, charts and states; it slows down where that takes long."""
-        began = time.monotonic()
-        self.page.show_numbers(self._record)
-        self._refresh_state()
-        now = time.monotonic()
-        self._numbers_due = now + max(NUMBERS_S, (now - began) / _LARGEST_SHARE)
+        """Renews all that the slow clock renews, now."""
+        self._slow_clock.renew_all()
 
     def run(self) -> None:
         """Runs the settings of the form."""
@@ -111,22 +111,15 @@ class MainWindow(QMainWindow):
         self._refresh_state()
 
     def export(self) -> None:
-        """Asks for a path and writes the record there, in a thread of its own."""
-        if self._record is None or self._record.outcome == "running":
-            return
+        """Writes the record that is shown where the person wants it."""
         record = self._record
-        path = ask_export_path(self, record)
-        if path is not None:
-            kept = without_text(record) if record.run in self._private else record
-            self._background.start(
-                lambda: write_report(kept, path, overwrite=True), self._exported, self._failed
-            )
+        if record is not None and record.outcome != "running":
+            self._reports.export(record, private=record.run in self._private)
 
     def open_report(self) -> None:
-        """Asks for a report and shows it."""
-        path = ask_report_path(self)
-        if path is not None and not self._link.busy:
-            self._background.start(lambda: read_record(path), self._opened, self._failed)
+        """Shows the report that the person chooses."""
+        if not self._link.busy:
+            self._reports.open()
 
     def copy_text(self) -> None:
         """Copies the text of the lane that has the keyboard, else of the speculative one."""
@@ -184,12 +177,28 @@ class MainWindow(QMainWindow):
         self.hide()
         self.stop_clocks()
         self._link.close()
-        self._background.close()
+        self._reports.close()
 
     def stop_clocks(self) -> None:
         """Takes nothing in any more, unless `frame` is called."""
         self._frame_clock.stop()
         self._count_clock.stop()
+
+    def _make_clocks(self) -> None:
+        self._frame_clock = QTimer(self)
+        self._frame_clock.timeout.connect(self.frame)
+        self._count_clock = QTimer(self)
+        self._count_clock.setSingleShot(True)
+        self._count_clock.timeout.connect(self._ask_count)
+        page = self.page
+        self._slow_clock = SlowClock(
+            (
+                Part(self._refresh_state, NUMBERS_S),
+                Part(lambda: page.verdict.show_record(self._record), NUMBERS_S),
+                Part(lambda: page.show_counts(self._record), NUMBERS_S),
+                Part(lambda: page.charts.show_record(self._record), CHARTS_S),
+            )
+        )
 
     def _take(self, message: Message) -> None:
         """Minds what a message means for the page beyond the record."""
@@ -197,17 +206,24 @@ class MainWindow(QMainWindow):
             self._record = self._link.record
         elif isinstance(message, Prepared):
             self.page.form.suggest(message.target.suggested_sampling)
+            self.page.form.show_notes(message.notes)
             self._ask_count()
         elif isinstance(message, TokenCount) and message.question == self._question:
             self.page.prompt.show_count(message.tokens)
-        self._numbers_due = 0.0
+        elif isinstance(message, RunEnded) and not message.message and self._wants_other_models():
+            self._prepare()
+        if isinstance(message, _PASSING):
+            self._slow_clock.touch()
+        else:
+            self._slow_clock.hasten()
 
     def _refresh_state(self) -> None:
         """Shows how the engine stands, and allows what can be done now."""
         link, page = self._link, self.page
-        self.state.setText(link.words())
+        self.bar.state.setText(link.words())
         page.progress.show_progress(link.progress)
-        page.run_button.setText("Runs when ready" if link.waits else page.run_words())
+        running = "Running…" if link.job == "run" else page.run_words()
+        page.run_button.setText("Runs when ready" if link.waits else running)
         ended = self._record is not None and self._record.outcome != "running"
         can = {
             "run": not link.waits and link.job != "run",
@@ -252,6 +268,11 @@ class MainWindow(QMainWindow):
             self._link.prepare(pair.name, self.page.form.precision, None)
             self._refresh_state()
 
+    def _wants_other_models(self) -> bool:
+        """Whether the form names another pair than the one that was made ready last."""
+        pair = self.page.form.pair
+        return pair is not None and self._link.pair not in (None, pair.name)
+
     def _ask_count(self) -> None:
         """Asks how many tokens the prompt is."""
         prompt = self.page.prompt
@@ -263,18 +284,11 @@ class MainWindow(QMainWindow):
         self.page.prompt.show_count(None)
         self._count_clock.start(COUNT_MS)
 
-    def _exported(self, files: list[Path]) -> None:
-        names = ", ".join(str(file) for file in files)
-        self.page.notice.show_news(f"Written: {names}")
-
     def _opened(self, record: RunRecord) -> None:
         if not self._link.busy:
             self._record = record
             self.page.fill(record.settings)
-            self._numbers_due = 0.0
-
-    def _failed(self, problem: Problem) -> None:
-        self.page.notice.show_trouble(problem.message, problem.remedy)
+            self._slow_clock.hasten()
 
     def _recolour(self) -> None:
         self.page.set_colours(self._theme.colours)
@@ -292,29 +306,10 @@ class MainWindow(QMainWindow):
         self.action["charts"].setChecked(True)
 
     def _lay_out(self) -> None:
-        bar = QFrame()
-        bar.setObjectName("bar")
-        name = label("Foretoken")
-        scaled_font(name, 1.15, bold=True)
-        scaled_font(self.state, 0.92)
-        self.state.setAccessibleName("State of the engine")
-        menu = QToolButton()
-        menu.setObjectName("quiet")
-        menu.setText("&Menu")
-        menu.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu.setMenu(make_menu(self.action, self))
-        menu.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(14, 6, 10, 6)
-        row.addWidget(name)
-        row.addStretch()
-        row.addWidget(self.state)
-        row.addSpacing(8)
-        row.addWidget(menu)
         whole = QWidget()
         column = QVBoxLayout(whole)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(bar)
+        column.addWidget(self.bar)
         column.addWidget(self.page, 1)
         self.setCentralWidget(whole)

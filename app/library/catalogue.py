@@ -33,6 +33,11 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The pair of this name. Raises Problem naming the known ones."""
         return _named("pair", name, entries=self.pairs)
 
+    def models_of(self, pair: str) -> tuple[ModelEntry, ...]:
+        """The models of this pair, the target first. Raises Problem for an unknown pair."""
+        entry = self.pair(pair)
+        return tuple(self.model(name) for name in (entry.target, entry.draft) if name is not None)
+
 
 def load_catalogue(files: Sequence[Path]) -> Catalogue:
     """The entries of these files, later ones winning; never raises, a missing file is empty."""

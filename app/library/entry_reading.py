@@ -21,6 +21,7 @@ from app.library.entries import (
     WheelSource,
 )
 from app.library.yaml_nodes import fault_at, keys, node_at, repeated_key, value_of, yaml_fault
+from app.run.methods import METHODS
 
 _SOURCES: dict[str, type[Source]] = {
     "wheel": WheelSource,
@@ -75,7 +76,11 @@ class EntryReader:
     def pair(self, name: str, node: yaml.Node) -> PlacedPair:
         """The pair that a node describes, its models not yet looked for."""
         entry = self._checked(PairEntry, self._fields(name, node), node=node)
-        if entry.method == "draft-model" and entry.draft is None:
+        if entry.method not in METHODS:
+            message = f"There is no method {entry.method!r} for the pair {name!r}."
+            place = node_at(node, ["method"])
+            raise self.faulty(place, message, remedy=nearest(entry.method, METHODS))
+        if METHODS[entry.method].needs_draft_model and entry.draft is None:
             message = f"The pair {name!r} uses a draft model but names none."
             raise self.faulty(node, message, remedy="Add `draft:` with the name of a model.")
         names = []

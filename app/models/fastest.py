@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import platform
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
 import msgspec
@@ -14,7 +15,7 @@ from app.files import cache_folder
 from app.library.preflight import FolderFacts
 from app.models.language_model import LanguageModel
 from app.models.loading import load_weights
-from app.models.machine import release_memory
+from app.models.machine import processor_name, release_memory
 from app.models.precision import why_not
 from app.models.session import Block
 from app.run.events import Progress
@@ -101,25 +102,24 @@ def _seconds(model: LanguageModel) -> float:
 
 
 def _key(folder: FolderFacts) -> str:
-    processor = platform.processor() or platform.machine()
     threads = torch.get_num_threads()
-    return f"{folder.folder.name} on {processor}, {threads} threads, torch {torch.__version__}"
+    return f"{folder.folder} on {processor_name()}, {threads} threads, torch {torch.__version__}"
 
 
-def _file() -> str:
-    return str(cache_folder() / "precisions.json")
+def _file() -> Path:
+    return cache_folder() / "precisions.json"
 
 
 def _read() -> dict[str, Measurement]:
     """What was measured before; a file that cannot be read is measured again."""
     try:
-        with open(_file(), "rb") as file:
-            return msgspec.json.decode(file.read(), type=dict[str, Measurement])
+        return msgspec.json.decode(_file().read_bytes(), type=dict[str, Measurement])
     except (OSError, msgspec.MsgspecError):
         return {}
 
 
 def _write(kept: dict[str, Measurement]) -> None:
     cache_folder().mkdir(parents=True, exist_ok=True)
-    with open(_file(), "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(kept)))
+    new = _file().with_suffix(f".{os.getpid()}")
+    new.write_bytes(msgspec.json.format(msgspec.json.encode(kept)))
+    new.replace(_file())

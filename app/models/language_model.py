@@ -10,18 +10,27 @@ import torch
 from torch import Tensor
 
 from app.models.cache import SequenceCache, open_cache
+from app.models.machine import out_of_memory
 from app.models.session import Session
-from app.run.problems import Problem
 from app.run.settings import Precision
 
 
 class LanguageModel:
     """A causal language model of transformers, on one device, in one precision."""
 
-    def __init__(self, inner: Any, *, name: str, folder: Path, precision: Precision) -> None:
+    def __init__(
+        self,
+        inner: Any,
+        *,
+        name: str,
+        folder: Path,
+        precision: Precision,
+        unused_weights: tuple[str, ...] = (),
+    ) -> None:
         self.name = name
         self.folder = folder
         self.precision = precision
+        self.unused_weights = unused_weights
         self._inner = inner
         self._text_config = inner.config.get_text_config(decoder=True)
         parameters = inspect.signature(inner.forward).parameters
@@ -55,6 +64,12 @@ class LanguageModel:
         window = getattr(self._text_config, "sliding_window", None)
         slides = "sliding_attention" in kinds if kinds else bool(window)
         return int(window) if window and slides else None
+
+    @property
+    def mixes_experts(self) -> bool:
+        """Whether each token is sent to some of several experts."""
+        names = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+        return any((getattr(self._text_config, name, 0) or 0) > 1 for name in names)
 
     @property
     def attention(self) -> str:
@@ -96,16 +111,7 @@ class LanguageModel:
                 input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}, **keep
             )
         except torch.OutOfMemoryError:
-            raise out_of_memory(self.name, self.device) from None
+            raise out_of_memory(self.name) from None
         cache.advance(len(ids))
         logits: Tensor = output.logits[0]
         return logits[len(logits) - rows :]
-
-
-def out_of_memory(name: str, device: torch.device) -> Problem:
-    """What to say when a device's memory is exhausted."""
-    return Problem(
-        f"The memory of {device} is exhausted ({name}).",
-        "Choose a smaller precision (nf4), a shorter context or fewer new tokens, or close other "
-        "programs that use the device.",
-    )

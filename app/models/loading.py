@@ -9,15 +9,14 @@ from dataclasses import dataclass
 import torch
 
 from app.library.preflight import FolderFacts
-from app.models.language_model import LanguageModel, out_of_memory
-from app.models.offline import transformers
+from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
+from app.models.language_model import LanguageModel
+from app.models.machine import out_of_memory
 from app.models.precision import loading_arguments, precision_note
 from app.models.proofs import Proof, prove_rewinding, prove_rows_independent
 from app.run.events import ModelFacts
 from app.run.problems import Problem
 from app.run.settings import Precision
-
-_TRUST_NOTHING = {"local_files_only": True, "trust_remote_code": False, "use_safetensors": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +27,18 @@ class LoadedModel:
     folder: FolderFacts
     rewinding: Proof
     rows: Proof
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of its files."""
+        found = [*self.folder.notes]
+        unused = self.model.unused_weights
+        if unused:
+            found.append(
+                f"{len(unused)} of the weights in its files are not used, {unused[0]} among them: "
+                "has config.json been changed?"
+            )
+        return tuple(f"{self.model.name}: {note}" for note in found)
 
     @property
     def facts(self) -> ModelFacts:
@@ -63,20 +74,30 @@ def load_weights(
                 folder.folder,
                 device_map={"": device},
                 output_loading_info=True,
-                **_TRUST_NOTHING,
+                use_safetensors=True,
+                **FROM_FOLDERS_ONLY,
                 **loading_arguments(precision, device),
             )
     except torch.OutOfMemoryError:
-        raise out_of_memory(name, device) from None
+        raise out_of_memory(name) from None
     except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if "ignore_mismatched_sizes" in reason:  # the library's advice, which would ruin the model
+            raise _mismatch(name, "its config.json asks for weights of other shapes") from None
         raise Problem(
             f"{name} cannot be loaded in {precision}: {reason}",
             "Choose another precision, or check the model's folder.",
         ) from None
     _refuse_incomplete(name, info)
     inner.eval()
-    return LanguageModel(inner, name=name, folder=folder.folder, precision=precision)
+    unused = sorted(map(str, info.get("unexpected_keys") or ()))
+    return LanguageModel(
+        inner,
+        name=name,
+        folder=folder.folder,
+        precision=precision,
+        unused_weights=tuple(unused),
+    )
 
 
 def prove(model: LanguageModel, folder: FolderFacts) -> LoadedModel:
@@ -104,8 +125,13 @@ def _refuse_incomplete(name: str, info: dict[str, object]) -> None:
     for fault in ("missing_keys", "mismatched_keys"):
         keys = sorted(map(str, info.get(fault) or ()))  # type: ignore[call-overload]
         if keys:
-            raise Problem(
-                f"{name}: {fault.replace('_', ' ')} in its files: {', '.join(keys[:3])}"
-                + (f" and {len(keys) - 3} more." if len(keys) > 3 else "."),
-                "Fetch the model again; its weights and its config.json do not belong together.",
-            )
+            more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+            said = f"{fault.replace('_', ' ')} in its files: {', '.join(keys[:3])}{more}"
+            raise _mismatch(name, said)
+
+
+def _mismatch(name: str, said: str) -> Problem:
+    return Problem(
+        f"{name}: {said}.",
+        "Fetch the model again; its weights and its config.json do not belong together.",
+    )

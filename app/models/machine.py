@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 
 import psutil
 import torch
+from torch import Tensor
 
 from app import __version__
 from app.run.events import Environment
@@ -38,6 +40,17 @@ def choose_device(wanted: str | None) -> torch.device:
     return device
 
 
+def make_current(device: torch.device) -> None:
+    """Makes a card the one that events and kernels go to which are told of no device."""
+    if device.type == "cuda":
+        torch.cuda.set_device(device.index or 0)
+
+
+def on_device(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Numbers of the host as a tensor [n]; on a card, without waiting for what it has to do yet."""
+    return torch.tensor(values, dtype=dtype).to(device, non_blocking=device.type == "cuda")
+
+
 def device_name(device: torch.device) -> str:
     """What to call the device on screen."""
     if device.type == "cuda":
@@ -51,30 +64,62 @@ def environment(device: torch.device) -> Environment:
         app=__version__,
         python=sys.version.split()[0],
         platform=platform.platform(),
-        processor=platform.processor() or platform.machine(),
+        processor=processor_name(),
         device=device_name(device),
         threads=torch.get_num_threads(),
         packages={name: _version(name) for name in _PACKAGES},
     )
 
 
-def start_peak(device: torch.device) -> None:
-    """Begins to watch for the most memory that the device will hold."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
+def out_of_memory(what: str) -> Problem:
+    """What to say when a device's memory is exhausted."""
+    return Problem(
+        f"The device's memory is exhausted ({what}).",
+        "Choose a smaller precision (nf4), a shorter context or fewer new tokens, or close other "
+        "programs that use the device.",
+    )
 
 
-def peak_bytes(device: torch.device) -> int | None:
-    """The most memory held since `start_peak`; on a CPU what this process holds now."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    return int(psutil.Process().memory_info().rss) if device.type == "cpu" else None
+class PeakWatch:
+    """The most memory that was held: a card counts it; on a CPU it is sampled when told to."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._sampled = 0
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+
+    def sample(self) -> None:
+        """Looks at what this process holds now."""
+        if self._device.type == "cpu":
+            self._sampled = max(self._sampled, int(psutil.Process().memory_info().rss))
+
+    @property
+    def bytes(self) -> int | None:
+        """The most so far; None where it cannot be known."""
+        if self._device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self._device)
+        return self._sampled or None
+
+
+def processor_name() -> str:
+    """The processor as its maker calls it, where the system says so."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            named = [
+                line.partition(":")[2].strip() for line in file if line.startswith("model name")
+            ]
+    except OSError:
+        named = []
+    return next(iter(named), "") or platform.processor() or platform.machine()
 
 
 def release_memory() -> None:
     """Gives what is no longer referenced back to the device."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+    if torch.backends.mps.is_available():
+        torch.mps.empty_cache()
 
 
 def _best_device() -> str:

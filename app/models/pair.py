@@ -6,17 +6,7 @@ from dataclasses import dataclass
 
 from app.models.loading import LoadedModel
 from app.models.tokenizer import Tokenizer
-from app.run.settings import Precision
-
-
-@dataclass(frozen=True, slots=True)
-class Preparation:
-    """Which models are to be ready, and how."""
-
-    pair: str
-    precision: Precision | None = None
-    draft_precision: Precision | None = None
-    device: str | None = None
+from app.run.preparation import Prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +25,25 @@ class DraftWidths:
 class LoadedPair:
     """A target and, for methods that need one, a draft model."""
 
-    wanted: Preparation
+    wanted: Prepare
     target: LoadedModel
     draft: LoadedModel | None
     tokenizer: Tokenizer
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """What to know of the target."""
+    draft_warnings: tuple[str, ...] = ()
+    """What to know of the draft model, and of the two together."""
 
     @property
     def end_ids(self) -> tuple[int, ...]:
         """Every id that ends a text."""
         return self.target.folder.end_ids
 
-    @property
-    def refusal(self) -> str:
-        """Why this pair cannot speculate; empty if it can."""
+    def refusal(self, *, drafting: bool) -> str:
+        """Why this pair cannot speculate, `drafting` with its draft model; empty if it can."""
         if not self.target.rewinding.holds:
             return f"Speculation is off: {self.target.rewinding.note}."
-        if self.draft is not None and not self.draft.rewinding.holds:
+        if drafting and self.draft is not None and not self.draft.rewinding.holds:
             return f"Speculation is off, for the draft model: {self.draft.rewinding.note}."
         return ""
 
@@ -65,15 +57,18 @@ class LoadedPair:
         """How the ids of both models fit together; None without a draft model."""
         if self.draft is None:
             return None
-        shared = min(len(self.tokenizer), self.target.model.width, self.draft.model.width)
-        return DraftWidths(self.target.model.width, shared, self.draft.model.rows)
+        target, draft = self.target.model, self.draft.model
+        both_read = min(target.rows, draft.rows)
+        shared = min(len(self.tokenizer), target.width, draft.width, both_read)
+        return DraftWidths(target.width, shared, draft.rows)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a person should know before trusting a figure."""
-        found = [*self.warnings]
-        if self.refusal:
-            found.append(self.refusal)
+    def notes(self, *, drafting: bool) -> tuple[str, ...]:
+        """What to know before trusting a figure of a run, `drafting` with the draft model."""
+        found = [*(self.draft_warnings if drafting else ()), *self.warnings, *self.target.notes]
+        if drafting and self.draft is not None and self.draft is not self.target:
+            found += self.draft.notes
+        refusal = self.refusal(drafting=drafting)
+        found += [refusal] if refusal else []
         if not self.exact:
             found.append(f"Not exactly lossless: {self.target.rows.note}.")
         suggested = self.target.folder.suggested_sampling

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from app.models.offline import transformers
+from app.models.hugging_face import transformers
 from app.run.problems import Problem
 from app.run.settings import Precision
 
@@ -17,7 +17,7 @@ PRECISIONS: dict[Precision, str] = {
     "fp32": "32-bit floating point",
     "bf16": "16-bit brain floating point",
     "fp16": "16-bit floating point",
-    "nf4": "4-bit NormalFloat (bitsandbytes), computing in bf16",
+    "nf4": "4-bit NormalFloat (bitsandbytes)",
 }
 """Every precision and what it is."""
 
@@ -25,7 +25,6 @@ _DTYPES: dict[Precision, torch.dtype] = {
     "fp32": torch.float32,
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
-    "nf4": torch.bfloat16,
 }
 
 
@@ -34,15 +33,22 @@ def loading_arguments(precision: Precision, device: torch.device) -> dict[str, A
     refusal = why_not(precision, device)
     if refusal is not None:
         raise refusal
-    arguments: dict[str, Any] = {"dtype": _DTYPES[precision]}
-    if precision == "nf4":
-        arguments["quantization_config"] = transformers.BitsAndBytesConfig(
-            load_in_4bit=True,
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_use_double_quant=True,
-            bnb_4bit_compute_dtype=torch.bfloat16,
-        )
-    return arguments
+    if precision != "nf4":
+        return {"dtype": _DTYPES[precision]}
+    computing = _computing_dtype(device)
+    quantisation = transformers.BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=computing,
+    )
+    return {"dtype": computing, "quantization_config": quantisation}
+
+
+def _computing_dtype(device: torch.device) -> torch.dtype:
+    """What 4-bit weights are multiplied in: bf16, or fp16 on cards before it."""
+    old = device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.float16 if old else torch.bfloat16
 
 
 def why_not(precision: Precision, device: torch.device) -> Problem | None:

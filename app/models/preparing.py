@@ -13,10 +13,11 @@ from app.library.preflight import FolderFacts, check
 from app.library.sources import fetch
 from app.models.fastest import choose_precision
 from app.models.loading import LoadedModel, load
-from app.models.machine import choose_device
-from app.models.pair import LoadedPair, Preparation
+from app.models.machine import choose_device, make_current
+from app.models.pair import LoadedPair
 from app.models.tokenizer import Tokenizer
 from app.run.events import Progress
+from app.run.preparation import Prepare
 from app.run.problems import Problem
 from app.run.settings import Precision
 
@@ -25,26 +26,28 @@ Pause = Callable[[], None]
 
 
 def load_pair(
-    catalogue: Catalogue, entry: PairEntry, wanted: Preparation, *, report: Report, pause: Pause
+    catalogue: Catalogue, entry: PairEntry, wanted: Prepare, *, report: Report, pause: Pause
 ) -> LoadedPair:
     """The pair, loaded and proven. Raises Problem if it cannot be, Cancelled when `pause` does."""
-    loader = _Loader(choose_device(wanted.device), report, pause)
+    device = choose_device(wanted.device)
+    make_current(device)
+    loader = _Loader(device, report, pause)
     target_entry = catalogue.model(entry.target)
     target_folder = loader.folder(target_entry)
-    warnings: list[str] = []
+    draft_warnings: tuple[str, ...] = ()
     draft_folder = None
     if entry.draft is not None:
         draft_folder = loader.folder(catalogue.model(entry.draft), needs_tokenizer=False)
-        warnings += _compatible(target_folder, draft_folder)
+        draft_warnings = _compatible(target_folder, draft_folder)
     tokenizer = Tokenizer(target_folder.folder)
     target, why = loader.load(target_entry, target_folder, wanted.precision)
-    warnings += [f"{target.model.precision} is {why}."] if why else []
+    warnings = (f"{target.model.precision} is {why}.",) if why else ()
     draft = None
     if entry.draft is not None and draft_folder is not None:
         precision = wanted.draft_precision or entry.draft_precision or _precision_of(target)
         draft_entry = catalogue.model(entry.draft)
         draft = loader.load_beside(target, draft_entry, draft_folder, precision=precision)
-    return LoadedPair(wanted, target, draft, tokenizer, tuple(warnings))
+    return LoadedPair(wanted, target, draft, tokenizer, warnings, draft_warnings)
 
 
 class _Loader:
@@ -65,6 +68,7 @@ class _Loader:
     ) -> tuple[LoadedModel, str]:
         """The loaded model, and why it has its precision if no one asked for it."""
         why = ""
+        asked = precision is not None
         if precision is None:
             precision, why = choose_precision(
                 folder,
@@ -73,11 +77,19 @@ class _Loader:
                 report=self._report,
                 pause=self._pause,
             )
+        try:
+            return self._loaded(entry, folder, precision), why
+        except Problem as refusal:
+            # A card whose 4-bit library is broken shows it only now.
+            if asked or precision != "nf4" or self._device.type == "cpu":
+                raise
+            return self._loaded(entry, folder, "bf16"), f"used, as nf4 failed: {refusal.message}"
+
+    def _loaded(self, entry: ModelEntry, folder: FolderFacts, precision: Precision) -> LoadedModel:
         self._report(Progress(f"loading {entry.title} in {precision}"))
-        loaded = load(
+        return load(
             folder, name=entry.title, precision=precision, device=self._device, pause=self._pause
         )
-        return loaded, why
 
     def load_beside(
         self,
@@ -93,7 +105,7 @@ class _Loader:
         return self.load(entry, folder, precision)[0]
 
 
-def _compatible(target: FolderFacts, draft: FolderFacts) -> list[str]:
+def _compatible(target: FolderFacts, draft: FolderFacts) -> tuple[str, ...]:
     """What to know of the two together. Raises Problem if their ids mean different tokens."""
     found = compare(target.folder, draft.folder)
     if found.verdict == "refused":
@@ -101,7 +113,7 @@ def _compatible(target: FolderFacts, draft: FolderFacts) -> list[str]:
             f"These two models cannot work as a pair: {found.reason}",
             "Choose a draft model of the target's own family, or the n-gram method.",
         )
-    return list(found.warnings)
+    return found.warnings
 
 
 def _precision_of(model: LoadedModel) -> Precision:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from app.models.machine import on_device
 from app.run.problems import Problem
 
 MAX_CHUNK = 512
@@ -64,7 +65,7 @@ class Block:
         self._host: list[int] | None = []
         self._length = 0
         if ids:
-            self._parts.append(torch.tensor(ids, dtype=torch.long, device=self.device))
+            self._parts.append(on_device(ids, torch.long, self.device))
             self._host, self._length = list(ids), len(ids)
 
     def __len__(self) -> int:
@@ -151,7 +152,7 @@ class Session:
         wanted_from_text = max(rows - (len(block) if block else 0), 0)
         start = max(min(self._settled, end - wanted_from_text), 0)
         self._crop(start)
-        fresh = torch.tensor(text[start:end], dtype=torch.long, device=self._model.device)
+        fresh = on_device(text[start:end], torch.long, self._model.device)
         return self._feed_with_block(fresh, block, rows=rows, settled=end)
 
     def _feed_with_block(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.models.detokenizer import Detokenizer
-from app.models.offline import transformers
+from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
 from app.run.problems import Problem
 
 
@@ -17,9 +17,9 @@ class Tokenizer:
     def __init__(self, folder: Path) -> None:
         try:
             self._inner: Any = transformers.AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
+                folder, **FROM_FOLDERS_ONLY
             )
-        except (OSError, ValueError, ImportError) as error:
+        except Exception as error:  # the libraries raise anything for a file that is not whole
             raise Problem(
                 f"The tokenizer in {folder} cannot be read: {_first_line(error)}",
                 "Fetch the model again, with its tokenizer.json.",
@@ -37,14 +37,17 @@ class Tokenizer:
     def encode_prompt(self, prompt: str, *, system: str = "", raw: bool = False) -> list[int]:
         """The ids of a prompt, within the chat template unless `raw`.
 
-        Raises Problem for a prompt without a token.
+        A raw prompt of nothing is the token that begins a text, if there is one. Raises Problem
+        for a prompt without a token.
         """
         if raw or not self.has_chat_template:
             text, special = (f"{system}\n\n{prompt}" if system else prompt), True
         else:
             text, special = self._rendered(prompt, system), False
         ids: list[int] = self._inner(text, add_special_tokens=special)["input_ids"]
-        if not prompt.strip() and not (raw and ids):
+        if raw and not text and self._inner.bos_token_id is not None:
+            return ids or [int(self._inner.bos_token_id)]
+        if not ids or not (raw or prompt.strip()):
             raise Problem("The prompt is empty.", "Write something for the model to go on from.")
         return ids
 

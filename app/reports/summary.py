@@ -70,6 +70,8 @@ class Summary(msgspec.Struct, frozen=True):
     baseline: LaneSummary | None
     same_text: bool | None
     first_difference: int | None
+    numerical_tie: bool | None
+    """Whether rounding explains the first difference; null without one that was judged."""
     lossless: bool
     notes: tuple[str, ...]
 
@@ -112,6 +114,7 @@ def summarise(record: RunRecord) -> Summary:
         baseline=_lane(record, "baseline"),
         same_text=compared.same if compared and compared.compared else None,
         first_difference=compared.first_difference if compared else None,
+        numerical_tie=record.divergence.tie if record.divergence else None,
         lossless=record.lossless,
         notes=record.notes,
         **{name: FIGURES[name].value(record) for name in _SHOWN},

@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from app.reports.csv_report import csv_parts
+from app.reports.html_report import html_parts
 from app.reports.json_report import json_parts
 from app.reports.markdown_report import markdown_parts
 from app.run.problems import Problem
@@ -16,7 +17,12 @@ from app.run.record import RunRecord
 Parts = Callable[[RunRecord], Mapping[str, str]]
 """Makes the files of a report: the first has the format's suffix, the others lie beside it."""
 
-FORMATS: dict[str, Parts] = {".json": json_parts, ".csv": csv_parts, ".md": markdown_parts}
+FORMATS: dict[str, Parts] = {
+    ".json": json_parts,
+    ".csv": csv_parts,
+    ".md": markdown_parts,
+    ".html": html_parts,
+}
 """The formats on offer, by the suffix that chooses them."""
 
 _BESIDE: dict[str, tuple[str, ...]] = {".csv": (".rounds.csv",)}

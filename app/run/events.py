@@ -233,6 +233,24 @@ class LaneEnded(Struct, frozen=True, tag=True):
     cache_bytes: int = 0
 
 
+class Divergence(Struct, frozen=True, tag=True):
+    """Where two greedy lanes first wrote different tokens, and what the target says of it."""
+
+    run: str
+    index: int
+    """Of the token, from 0."""
+    speculative: Token
+    baseline: Token
+    gap: float
+    """The target's logit of the baseline's token less that of the other, in a pass of 1 row."""
+    moved: float
+    """The most that a logit of this row moves between a pass of 1 row and the round's own pass."""
+    width: int
+    """Rows of the round's own pass."""
+    tie: bool
+    """Whether rounding explains the difference; if not, something is wrong."""
+
+
 class RunEnded(Struct, frozen=True, tag=True):
     """The run is over; no event of it follows."""
 
@@ -241,7 +259,7 @@ class RunEnded(Struct, frozen=True, tag=True):
     message: str = ""
     remedy: str = ""
     peak_bytes: int | None = None
-    """Most memory the device held while the run went on, measured; null where it cannot be read."""
+    """Most memory held, measured: of a card in all, of a CPU at the ends of the lanes; or null."""
 
 
 RunEvent = (
@@ -252,6 +270,7 @@ RunEvent = (
     | RoundCommitted
     | Abandoned
     | LaneEnded
+    | Divergence
     | RunEnded
 )
 """All that a run can tell; a record is these, applied in order."""

@@ -7,7 +7,7 @@ from statistics import median
 
 import msgspec
 
-from app.run.events import LaneName
+from app.run.events import Divergence, LaneName
 from app.run.metrics import (
     Counts,
     Spread,
@@ -93,7 +93,10 @@ def agreement(record: RunRecord) -> str:
         return "There is no text to compare yet."
     if found.first_difference is None:
         return f"Both lanes wrote the same {found.compared} tokens."
-    return f"The lanes first differ at token {found.first_difference + 1}."
+    where = f"The lanes first differ at token {found.first_difference + 1}"
+    if record.divergence is None:
+        return f"{where}."
+    return f"{where}: {_judged(record.divergence)}"
 
 
 def promise(record: RunRecord) -> str:
@@ -101,6 +104,18 @@ def promise(record: RunRecord) -> str:
     if record.lossless:
         return "Lossless: the rule keeps the target's distribution exactly."
     return "Not exactly lossless: the rule, or the models' precision, does not keep it exactly."
+
+
+def _judged(divergence: Divergence) -> str:
+    """What the target says of the first difference, in words."""
+    tokens = f"{divergence.speculative.text!r} for {divergence.baseline.text!r}"
+    numbers = (
+        f"{tokens}, {abs(divergence.gap):.2g} apart in the target's logits, which move by "
+        f"{divergence.moved:.2g} between passes of 1 and of {divergence.width} rows"
+    )
+    if divergence.tie:
+        return f"a numerical tie ({numbers})."
+    return f"MISMATCH, which rounding does not explain ({numbers})."
 
 
 def _middle(spread: Spread | None) -> float | None:

@@ -11,7 +11,7 @@ from statistics import median
 
 import msgspec
 
-from app.run.events import Phases, Round, Status, Token
+from app.run.events import Phases, Round
 from app.run.record import Repetition, RunRecord
 
 
@@ -239,69 +239,12 @@ def same_text(record: RunRecord) -> SameText | None:
     return SameText(compared=shared, first_difference=difference)
 
 
-def violations(repetition: Repetition) -> list[str]:
-    """The identities of this module that a repetition breaks; none, for a sound engine."""
-    found = [
-        f"round {round_.index}: {fault}"
-        for round_ in repetition.rounds
-        for fault in _round_violations(round_)
-    ]
-    tally = counts(repetition)
-    if tally.committed != len(repetition.tokens):
-        found.append("committed tokens and their counts differ")
-    if repetition.first is None and repetition.rounds:
-        found.append("a round was committed before the first token")
-    if [round_.index for round_ in repetition.rounds] != list(range(len(repetition.rounds))):
-        found.append("rounds are not numbered in order")
-    if any(_stopped(round_) for round_ in repetition.rounds[:-1]):
-        found.append("a round follows the end of the text")
-    if any(map(_stopped, repetition.rounds[-1:])) and repetition.finish in ("length", "context"):
-        found.append("a guess ends the text, but nothing in the text says so")
-    return found
-
-
 def ratio(above: float, below: float) -> float | None:
     """`above / below`, or None where there is nothing to divide by."""
     return above / below if below else None
 
 
 _CUT_SHORT = (None, "cancelled", "failed")
-
-
-def _round_violations(round_: Round) -> list[str]:
-    """The identities that one round breaks."""
-    n = {status: round_.count(status) for status in ("rejected", "corrected", "bonus", "plain")}
-    drafted, accepted = round_.drafted, round_.count("accepted")
-    rules = {
-        "at most one rejection": n["rejected"] <= 1,
-        "corrected equals rejected": n["corrected"] == n["rejected"],
-        "bonus follows a fully accepted draft": n["bonus"]
-        == int(accepted == drafted > 0 and not _stopped(round_)),
-        "plain is a round without a draft": n["plain"] == int(drafted == 0),
-        "drafted is within the limit": drafted <= round_.limit,
-        "something was committed": bool(round_.committed),
-        "accepted tokens, then at most one of the target's own": _in_order(
-            round_.committed, "accepted", ("accepted", "corrected", "bonus", "plain"), last=True
-        ),
-        "thrown tokens are one rejected and ignored ones, or discarded ones": _in_order(
-            round_.thrown, "ignored", ("rejected",)
-        )
-        or _in_order(round_.thrown, "discarded", ("discarded",)),
-    }
-    return [rule for rule, holds in rules.items() if not holds]
-
-
-def _stopped(round_: Round) -> bool:
-    """Whether the text ends at a guess of this round."""
-    return not round_.committed or round_.committed[-1].status == "accepted"
-
-
-def _in_order(
-    tokens: Sequence[Token], usual: Status, odd: tuple[Status, ...], *, last: bool = False
-) -> bool:
-    """Whether all have the usual status, but for the first (or last) one, which has an odd one."""
-    statuses = [token.status for token in (reversed(tokens) if last else tokens)]
-    return all(status in odd for status in statuses[:1]) and set(statuses[1:]) <= {usual}
 
 
 def _pairs(record: RunRecord) -> list[tuple[Repetition, Repetition]]:

@@ -9,6 +9,7 @@ import msgspec
 from app.run.events import (
     Abandoned,
     At,
+    Divergence,
     Environment,
     Finish,
     FirstToken,
@@ -111,6 +112,8 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
     message: str = ""
     remedy: str = ""
     peak_bytes: int | None = None
+    divergence: Divergence | None = None
+    """What was found at the first difference of the lanes' texts; null where they are equal."""
     schema: Literal[1] = SCHEMA
 
     @classmethod
@@ -124,6 +127,8 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         if isinstance(event, RunEnded):
             self.outcome, self.message, self.remedy = event.outcome, event.message, event.remedy
             self.peak_bytes = event.peak_bytes
+        elif isinstance(event, Divergence):
+            self.divergence = event
         elif isinstance(event, LaneStarted):
             self._lane(event.at.lane).repetitions.append(Repetition(event.at))
             self.order.append(event.at)

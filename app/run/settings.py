@@ -12,6 +12,9 @@ from app.run.problems import Problem
 GREEDY_TEMPERATURE = 1e-5
 """At or below this temperature target and draft are both greedy: the one cut-off for all code."""
 
+LONGEST_DRAFT = 64
+"""Most tokens that a round may be asked to guess."""
+
 Precision = Literal["fp32", "bf16", "fp16", "nf4"]
 """How weights are held: the names are those on screen and in reports."""
 
@@ -53,13 +56,12 @@ class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def check(self) -> None:
         """Raises Problem for a value outside its range."""
         _within("temperature", self.temperature, 0.0, math.inf, "0 means greedy")
-        _within("top-k", self.top_k, 0, math.inf, "0 keeps all tokens")
+        _within("top-k", self.top_k, 0, 2**31 - 1, "0 keeps all tokens")
         _within("top-p", self.top_p, 0.0, 1.0, "1 keeps all tokens", low_open=True)
         _within("min-p", self.min_p, 0.0, 1.0, "0 keeps all tokens")
-        _within(
-            "repetition penalty", self.repetition_penalty, 0.0, math.inf, "1 is off", low_open=True
-        )
-        _within("presence penalty", self.presence_penalty, -math.inf, math.inf, "0 is off")
+        _within("repetition penalty", self.repetition_penalty, 0.001, 1_000.0, "1 is off")
+        _within("presence penalty", self.presence_penalty, -1_000.0, 1_000.0, "0 is off")
+        _within("seed", self.seed, -(2**63), 2**63 - 1, "any whole number of 64 bits")
 
 
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,7 +86,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The draft model's; None takes the pair's own."""
     device: str | None = None
     context_length: int | None = None
-    """Most tokens that a session may hold; None takes the models' own limit."""
+    """Most tokens that prompt and text may be together; None takes the target's own limit."""
     baseline: bool = True
     repetitions: int = 1
     order: Order = "alternated"
@@ -93,7 +95,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def check(self) -> None:
         """Raises Problem for a value outside its range."""
         self.sampling.check()
-        _within("draft length", self.draft_length, 0, 64, "0 means no speculation")
+        _within("draft length", self.draft_length, 0, LONGEST_DRAFT, "0 means no speculation")
         _within("max new tokens", self.max_new_tokens, 0, 1_000_000, "0 gives an empty text")
         _within("repeats", self.repetitions, 1, 1_000, "1 is a single pair of lanes")
         if self.context_length is not None:
@@ -109,8 +111,8 @@ def _within(
 ) -> None:
     """Raises Problem unless `value` is a finite number in [low, high] (or (low, high])."""
     enough = value > low if low_open else value >= low
-    if not (math.isfinite(value) and enough and value <= high):
-        lower = f"above {low:g}" if low_open else f"{low:g} or more"
-        span = "a finite number" if math.isinf(low) else lower
+    finite = isinstance(value, int) or math.isfinite(value)  # a huge int is no float
+    if not (finite and enough and value <= high):
+        span = f"above {low:g}" if low_open else f"{low:g} or more"
         span += "" if math.isinf(high) else f", at most {high:g}"
         raise Problem(f"{name} is {value!r}; it has to be {span}.", f"Set it anew ({hint}).")

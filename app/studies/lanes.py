@@ -56,22 +56,31 @@ class LaneMaker:
         return Method.named(self.settings.method).needs_draft_model
 
     @property
+    def refusal(self) -> str:
+        """Why this run's method cannot speculate with this pair; empty if it can."""
+        return self.pair.refusal(drafting=self.drafts_with_model)
+
+    @property
     def capacity(self) -> int:
         """Tokens that a session has to hold."""
         wanted = len(self.prompt_ids) + self.settings.max_new_tokens
         return min(wanted, self.context)
 
+    @property
+    def _end_ids(self) -> tuple[int, ...]:
+        """The ids that end this run's text, and so its drafts."""
+        return () if self.settings.ignore_end_of_text else self.pair.end_ids
+
     def _speculates(self, at: At) -> bool:
-        return at.lane == "speculative" and not self.pair.refusal
+        return at.lane == "speculative" and not self.refusal
 
     def _setup(self, at: At) -> LaneSetup:
         settings = self.settings
-        end_ids = () if settings.ignore_end_of_text else self.pair.end_ids
         text = Text(
             ids=list(self.prompt_ids),
             detokenizer=self.pair.tokenizer.detokenizer(silent=self.pair.end_ids),
             max_new_tokens=settings.max_new_tokens,
-            end_ids=end_ids,
+            end_ids=self._end_ids,
             stop_strings=settings.stop_strings,
         )
         return LaneSetup(
@@ -90,7 +99,7 @@ class LaneMaker:
         draft = self.pair.draft
         around = Surroundings(
             sampling=self.settings.sampling,
-            end_ids=self.pair.end_ids,
+            end_ids=self._end_ids,
             prompt_length=len(self.prompt_ids),
             device=self.pair.target.model.device,
             widths=self.pair.widths,
@@ -103,7 +112,7 @@ class LaneMaker:
     def _draft_length(self, at: At) -> DraftLength:
         if at.lane == "baseline":
             return Fixed(0)
-        if self.pair.refusal:
+        if self.refusal:
             return Fixed(0, "speculation refused")
         return Fixed(self.settings.draft_length)
 

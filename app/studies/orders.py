@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from app.decoding.drivers import Pause, interleave
 from app.decoding.loop import LaneEvent
 from app.run.events import At, LaneEnded, LaneName
-from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import Order
 from app.studies.lanes import LaneMaker
@@ -44,7 +43,7 @@ def lane_events(maker: LaneMaker, run: str, pause: Pause) -> Events:
 
     def open_lane(at: At) -> Events:
         nonlocal stopped
-        if stopped and settings.order == "alternated":
+        if stopped:
             return
         for event in maker.open(at, pause):
             stopped = stopped or (isinstance(event, LaneEnded) and event.finish == "cancelled")
@@ -53,11 +52,9 @@ def lane_events(maker: LaneMaker, run: str, pause: Pause) -> Events:
     return order(run, lanes, settings.repetitions, open_lane=open_lane)
 
 
-def unfinished(record: RunRecord, stop: Exception | None) -> Events:
-    """The ends of lanes that were under way when another one failed."""
+def unfinished(record: RunRecord) -> Events:
+    """The ends of lanes that another lane's end has cut off."""
     for lane in record.lanes:
         for repetition in lane.repetitions:
             if repetition.finish is None:
-                yield LaneEnded(
-                    repetition.at, "failed" if isinstance(stop, Problem) else "cancelled"
-                )
+                yield LaneEnded(repetition.at, "cancelled")

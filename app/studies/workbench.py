@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
-import msgspec
-
 from app.library.catalogue import Catalogue
-from app.models.machine import environment, peak_bytes, release_memory, start_peak
-from app.models.pair import LoadedPair, Preparation
+from app.models.machine import PeakWatch, environment, release_memory
+from app.models.pair import LoadedPair
 from app.models.preparing import load_pair
-from app.models.session import Block
-from app.run.events import ModelFacts, Outcome, Progress, RunEnded, RunEvent, RunStarted
+from app.run.events import LaneEnded, Outcome, Progress, RunEnded, RunEvent, RunStarted
+from app.run.identities import violations
 from app.run.methods import Method
-from app.run.metrics import violations
+from app.run.preparation import Prepare, Prepared
 from app.run.problems import Cancelled, Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
+from app.studies.divergence import find_divergence
 from app.studies.lanes import LaneMaker
 from app.studies.orders import lane_events, unfinished
+from app.studies.warming import warm_up
 
 Report = Callable[[Progress], None]
 Pause = Callable[[], None]
-
-
-class Readiness(msgspec.Struct, frozen=True):
-    """What is loaded."""
-
-    pair: str
-    target: ModelFacts
-    draft: ModelFacts | None
-    context_length: int
-    lossless: bool
-    notes: tuple[str, ...]
 
 
 class Workbench:
@@ -44,15 +33,23 @@ class Workbench:
         self._catalogue = catalogue
         self._pair: LoadedPair | None = None
 
-    def prepare(self, wanted: Preparation, *, report: Report, pause: Pause) -> Readiness:
+    def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
         """Fetches, converts, loads and proves the models of a pair, unless they are ready.
 
         Raises Problem for what a person can mend, Cancelled when `pause` does.
         """
-        pair = self._ready(wanted, report=report, pause=pause)
+        pair = self.ready(wanted, report=report, pause=pause)
         context = pair.target.model.context_length
         facts = pair.target.facts, pair.draft.facts if pair.draft else None
-        return Readiness(wanted.pair, *facts, context, pair.exact, pair.notes)
+        return Prepared(wanted.pair, *facts, context, pair.exact, pair.notes(drafting=True))
+
+    def ready(self, wanted: Prepare, *, report: Report, pause: Pause) -> LoadedPair:
+        """The pair as wanted; reloaded only if it is not what is loaded."""
+        entry = self._catalogue.pair(wanted.pair)
+        if self._pair is None or self._pair.wanted != wanted:
+            self.release()
+            self._pair = load_pair(self._catalogue, entry, wanted, report=report, pause=pause)
+        return self._pair
 
     def run(
         self,
@@ -69,27 +66,10 @@ class Workbench:
         """
         settings.check()
         Method.named(settings.method).filled(settings.method_options)
-        pair = self._ready(_preparation(settings), report=report, pause=pause)
+        pair = self.ready(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings)
-        started = _run_started(run, maker)
-        record = RunRecord.begin(started)
-        emit(started)
-
-        def tell(event: RunEvent) -> None:
-            record.apply(event)
+        for event in _events(run, maker, report=report, pause=pause):
             emit(event)
-
-        start_peak(pair.target.model.device)
-        stop: Exception | None = None
-        try:
-            _warm_up(maker, report=report, pause=pause)
-            for event in lane_events(maker, run, pause):
-                tell(event)
-        except (Cancelled, Problem) as reason:
-            stop = reason
-        for event in unfinished(record, stop):
-            tell(event)
-        tell(_ended(record, stop, maker))
 
     def count_tokens(self, prompt: str, *, system: str = "", raw: bool = False) -> int:
         """Tokens of a prompt as the loaded target reads it. Raises Problem if nothing is loaded."""
@@ -103,17 +83,33 @@ class Workbench:
         gc.collect()
         release_memory()
 
-    def _ready(self, wanted: Preparation, *, report: Report, pause: Pause) -> LoadedPair:
-        """The pair as wanted; reloaded only if it is not what is loaded."""
-        entry = self._catalogue.pair(wanted.pair)
-        if self._pair is None or self._pair.wanted != wanted:
-            self.release()
-            self._pair = load_pair(self._catalogue, entry, wanted, report=report, pause=pause)
-        return self._pair
+
+def preparation(settings: RunSettings) -> Prepare:
+    """The models that a run with these settings needs."""
+    return Prepare(settings.pair, settings.precision, settings.draft_precision, settings.device)
 
 
-def _preparation(settings: RunSettings) -> Preparation:
-    return Preparation(settings.pair, settings.precision, settings.draft_precision, settings.device)
+def _events(run: str, maker: LaneMaker, *, report: Report, pause: Pause) -> Iterator[RunEvent]:
+    """A run from RunStarted to RunEnded, whatever stops it."""
+    started = _run_started(run, maker)
+    record = RunRecord.begin(started)
+    yield started
+    peak = PeakWatch(maker.pair.target.model.device)
+    stop: Exception | None = None
+    try:
+        _warm_up(maker, report=report, pause=pause)
+        for event in lane_events(maker, run, pause):
+            record.apply(event)
+            if isinstance(event, LaneEnded):
+                peak.sample()
+            yield event
+    except (Cancelled, Problem) as reason:
+        stop = reason
+    divergence = None if stop else find_divergence(maker.pair.target.model, record)
+    for last in (*unfinished(record), *([divergence] if divergence else [])):
+        record.apply(last)
+        yield last
+    yield _ended(record, stop, peak.bytes)
 
 
 def _lane_maker(pair: LoadedPair, settings: RunSettings) -> LaneMaker:
@@ -144,33 +140,28 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
         prompt_ids=maker.prompt_ids,
         end_ids=pair.end_ids,
         lossless=pair.exact and maker.rule.lossless,
-        notes=pair.notes,
+        notes=pair.notes(drafting=maker.drafts_with_model),
     )
 
 
 def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
-    """Runs both widths once with every model, so that no lane pays for being first."""
+    """Runs both widths once with every model that the lanes will use."""
     report(Progress("warming up"))
-    for loaded in (maker.pair.target, maker.pair.draft):
-        if loaded is None:
-            continue
+    pair, width = maker.pair, maker.settings.draft_length + 1
+    pause()
+    warm_up(pair.target.model, maker.prompt_ids, width=1 if maker.refusal else width)
+    if pair.draft is not None and maker.drafts_with_model and not maker.refusal:
         pause()
-        width = maker.settings.draft_length + 1 if loaded is maker.pair.target else 1
-        text = [token % loaded.model.rows for token in maker.prompt_ids[:8]]
-        session = loaded.model.open(len(text) + width)
-        session.read(text, rows=1)
-        session.read(text, rows=1)
-        guesses = Block([0] * (width - 1), device=loaded.model.device)
-        session.read(text, guesses, rows=width)
+        warm_up(pair.draft.model, maker.prompt_ids, width=1)
 
 
-def _ended(record: RunRecord, stop: Exception | None, maker: LaneMaker) -> RunEnded:
+def _ended(record: RunRecord, stop: Exception | None, peak: int | None) -> RunEnded:
     """How the run ended; counts that do not add up are a fault of ours and are raised as one."""
     repetitions = [repetition for lane in record.lanes for repetition in lane.repetitions]
-    found = [fault for repetition in repetitions for fault in violations(repetition)]
+    cap = record.settings.max_new_tokens
+    found = [fault for repetition in repetitions for fault in violations(repetition, cap)]
     if found:
         raise RuntimeError(f"the counts of run {record.run} do not add up: {'; '.join(found[:3])}")
-    peak = peak_bytes(maker.pair.target.model.device)
     if isinstance(stop, Problem):
         return RunEnded(record.run, "failed", stop.message, stop.remedy, peak)
     return RunEnded(record.run, "cancelled" if stop else _outcome(record), peak_bytes=peak)

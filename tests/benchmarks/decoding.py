@@ -17,13 +17,13 @@ import torch
 from app import files
 from app.library.catalogue import load_catalogue
 from app.models.machine import environment
-from app.models.pair import Preparation
 from app.run.metrics import (
     decode_speed,
     phase_seconds,
     share_outside_models,
     total_seconds,
 )
+from app.run.preparation import Prepare
 from app.run.record import Repetition, RunRecord
 from app.run.settings import RunSettings, Sampling
 from app.studies.workbench import Workbench
@@ -98,8 +98,8 @@ class Bench:
         return total_seconds(lane) or 0.0
 
     def _theirs(self, ids: tuple[int, ...]) -> float:
-        wanted = Preparation("embedded", self._precision, None, self._device)  # type: ignore[arg-type]
-        pair = self._bench._ready(wanted, report=lambda progress: None, pause=lambda: None)
+        wanted = Prepare("embedded", self._precision, None, self._device)  # type: ignore[arg-type]
+        pair = self._bench.ready(wanted, report=lambda progress: None, pause=lambda: None)
         model = pair.target.model
         model.inner.generation_config.eos_token_id = None
         prompt = torch.tensor([ids], device=model.device)

@@ -1,5 +1,6 @@
 """`foretoken run`: exit codes, pure JSON, partial reports, and text that stays text."""
 
+import io
 import json
 
 import pytest
@@ -117,6 +118,59 @@ def test_a_prompt_that_cannot_be_read_is_a_problem(call, workbench, tmp_path):
     assert "UTF-8" in call("run", "--prompt-file", str(tmp_path / "latin")).err
     assert call("run", "--prompt-file", str(tmp_path / "none")).code == 1
     assert "Unicode" in call("run", "--prompt", "caf\udce9").err
+
+
+def test_a_prompt_file_is_read_as_it_is(call, workbench, tmp_path, monkeypatch):
+    # Line ends are tokens too; only the mark of the encoding is no part of the text.
+    (tmp_path / "dos").write_bytes(b"\xef\xbb\xbfa\r\nb \x00\n")
+    call("run", "--prompt-file", str(tmp_path / "dos"))
+    assert workbench.settings.prompt == "a\r\nb \x00\n"
+    # Standard input is UTF-8 like a file, whatever the terminal's encoding.
+    piped = io.TextIOWrapper(io.BytesIO("é\r\n".encode()), encoding="ascii")
+    monkeypatch.setattr("sys.stdin", piped)
+    call("run", "--prompt-file", "-")
+    assert workbench.settings.prompt == "é\r\n"
+
+
+class Unwritable(io.StringIO):
+    """A stream on a full disk."""
+
+    def write(self, text):
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_results_that_cannot_be_written_are_a_problem(
+    flags, call, workbench, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("sys.stdout", Unwritable())
+    done = call(*SAID, *flags, "--report", str(tmp_path / "a.json"))
+    assert done.code == 1
+    assert "No space left on device" in done.err
+    assert "wrong inside" not in done.err
+    assert (tmp_path / "a.json").exists()
+
+
+def test_remarks_that_cannot_be_written_stop_nothing(call, workbench, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stderr", Unwritable())
+    done = call(*SAID, "--json", "--report", str(tmp_path / "a.json"))
+    assert done.code == 0
+    assert json.loads(done.out)["outcome"] == "finished"
+
+
+def test_a_reader_that_goes_ends_the_run_but_not_its_report(call, workbench, tmp_path, monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+        def fileno(self):
+            return 1
+
+    monkeypatch.setattr("sys.stdout", Closed())
+    monkeypatch.setattr("os.dup2", lambda old, new: None)  # rich puts a null device in its place
+    assert call(*SAID, "--report", str(tmp_path / "a.json")).code == 1
+    record = json.loads((tmp_path / "a.json").read_text())
+    assert (record["outcome"], "nobody reads" in record["message"]) == ("failed", True)
 
 
 def test_a_problem_while_loading_is_1_with_its_remedy(call, workbench):

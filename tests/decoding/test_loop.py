@@ -12,7 +12,8 @@ from app.decoding.loop import decode
 from app.decoding.proposers.ngram import Ngram
 from app.models.session import Session
 from app.run.events import Abandoned, LaneEnded
-from app.run.metrics import counts, violations
+from app.run.identities import violations
+from app.run.metrics import counts
 from app.run.problems import Cancelled, Problem
 from app.run.settings import Sampling
 from oracles import check_copy_draft
@@ -266,7 +267,7 @@ def test_counts_add_up_whatever_happens(data):
 
 
 def test_a_round_given_up_enters_no_figure():
-    # A28: stopped between the draft's second pass and its third.
+    # A28: stopped between the draft's third pass and its fourth.
     draft, target = ScriptedLM(next_is(counting)), ScriptedLM(next_is(counting))
     lane = make_lane([10], proposer=draft_model(width=64), max_new_tokens=20)
     passes = itertools.count()
@@ -279,7 +280,7 @@ def test_a_round_given_up_enters_no_figure():
     assert repetition.finish == "cancelled"
     assert repetition.rounds == []
     assert isinstance(repetition.abandoned, Abandoned)
-    assert repetition.abandoned.drafted >= 1
+    assert repetition.abandoned.drafted == 3
     again = run(
         make_lane([10], proposer=draft_model(width=64), max_new_tokens=20), sessions(target, draft)
     )
@@ -406,6 +407,20 @@ def test_a_long_prompt_is_read_in_chunks_by_the_draft_too():
     assert repetition.rounds[0].drafted == 2
 
 
+def test_reading_what_is_unread_is_no_guess():
+    target, draft = ScriptedLM(next_is(counting)), ScriptedLM(next_is(counting))
+    lane = make_lane([1] * 1300, proposer=draft_model(width=64), max_new_tokens=20)
+    passes = itertools.count()
+
+    def pause():
+        if next(passes) == 6:  # three for the target's prompt, then two chunks and a guess
+            raise Cancelled
+
+    repetition = run(lane, sessions(target, draft), pause=pause)
+    assert draft.widths == [512, 512]
+    assert repetition.abandoned.drafted == 0
+
+
 def test_the_context_ends_a_text():
     lane = make_lane(
         [1] * 10, proposer=Guesses(lambda t, r: [0] * 4), context=14, max_new_tokens=50
@@ -413,7 +428,7 @@ def test_the_context_ends_a_text():
     target = ScriptedLM(next_is(counting))
     repetition = run(lane, sessions(target, capacity=14))
     assert repetition.finish == "context"
-    assert len(repetition.token_ids) == 5
+    assert len(repetition.token_ids) == 14 - 10
     assert repetition.rounds[0].limited_by == "context"
 
 

@@ -9,7 +9,7 @@ from app.decoding.drivers import Sessions, run_lane
 from app.decoding.loop import decode
 from app.decoding.sampling import Penalties
 from app.models.session import Session
-from app.run.metrics import violations
+from app.run.identities import violations
 from app.run.settings import Sampling
 from oracles import check_copy_draft
 from toys import (

@@ -53,6 +53,19 @@ def test_a_wide_nucleus_is_cut_as_a_narrow_one():
     assert torch.allclose(ours, torch.softmax(theirs, dim=-1), atol=1e-6)
 
 
+@pytest.mark.parametrize("top_p", [0.5, 0.7, 0.9])
+def test_a_nucleus_that_ends_among_equals_does_not_depend_on_other_rows(top_p):
+    # Logits in bf16 are full of equals; the wide row makes the CPU sort all of both rows.
+    places = torch.randperm(5000, generator=torch.Generator().manual_seed(0))
+    row = torch.full((5000,), -5.0)
+    row[places[:10]], row[places[10:300]] = 5.0, 3.0
+    wide = torch.linspace(0, 0.5, 5000)
+    sampling = Sampling(temperature=1.0, top_p=top_p)
+    alone, beside = warp(row[None], sampling)[0], warp(torch.stack([row, wide]), sampling)[0]
+    assert torch.equal(alone, beside)
+    assert int((alone > 0).sum()) == 300
+
+
 def test_penalties_see_the_guesses_before_their_row():
     logits = torch.randn(4, 20, generator=torch.Generator().manual_seed(1))
     text, guesses = [3, 4, 4, 5], [7, 7, 3]

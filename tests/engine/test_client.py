@@ -17,8 +17,6 @@ from app.engine.protocol import (
     EngineReady,
     JobCancelled,
     JobProblem,
-    Prepare,
-    Prepared,
     Quit,
     Run,
     Stop,
@@ -26,6 +24,7 @@ from app.engine.protocol import (
 )
 from app.engine.surroundings import LOG_BYTES, log_file
 from app.run.events import PromptRead, RoundCommitted, RunEnded, RunEvent
+from app.run.preparation import Prepare, Prepared
 from app.run.record import RunRecord
 
 

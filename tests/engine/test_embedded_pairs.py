@@ -5,8 +5,10 @@ import time
 import pytest
 
 from app.engine.client import EngineClient
-from app.engine.protocol import CountTokens, Prepared, Run, TokenCount
-from app.run.metrics import counts, decode_speedup, violations
+from app.engine.protocol import CountTokens, Run, TokenCount
+from app.run.identities import violations
+from app.run.metrics import counts, decode_speedup
+from app.run.preparation import Prepared
 from app.run.settings import RunSettings
 
 pytestmark = pytest.mark.embedded

@@ -16,14 +16,13 @@ from app.engine.protocol import (
     JobCancelled,
     JobProblem,
     Message,
-    Prepare,
-    Prepared,
     Quit,
     Run,
     Stop,
     TokenCount,
 )
 from app.run.events import FirstToken, Progress, RoundCommitted, RunEnded, RunStarted
+from app.run.preparation import Prepare, Prepared
 from app.run.settings import RunSettings
 
 LOG = Path("engine.log")

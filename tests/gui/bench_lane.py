@@ -17,8 +17,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
+sys.path.extend(map(str, Path(__file__).resolve().parents[:3]))
 
 import psutil
 from PySide6.QtCore import QTimer
@@ -61,8 +60,10 @@ def appends(tokens: int, *, a_frame: int = 50, a_block: int = 1000) -> list[floa
     return costs
 
 
-def heartbeat(window: MainWindow, client: ScriptedClient, *, rate: int, seconds: float) -> list[float]:
-    """How late, in seconds, each beat of a 50 ms timer came while so many tokens a second arrived."""
+def heartbeat(
+    window: MainWindow, client: ScriptedClient, *, rate: int, seconds: float
+) -> list[float]:
+    """Seconds by which each beat of a 50 ms timer was late while tokens arrived at a rate."""
     late: list[float] = []
     began = due = time.perf_counter()
     sent = 0
@@ -147,7 +148,9 @@ def _round_events(sent: int) -> list[RoundCommitted]:
     committed = tuple(Token(i, " kite", STATUSES[i % 4]) for i in range(5))
     fast = Round(index, 4, "draft length", committed, (), Phases(verify=0.01))
     slow = [
-        Round(5 * index + i, 0, "draft length", (Token(i, " kite", "plain"),), (), Phases(verify=0.01))
+        Round(
+            5 * index + i, 0, "draft length", (Token(i, " kite", "plain"),), (), Phases(verify=0.01)
+        )
         for i in range(5)
     ]
     return [RoundCommitted(AT, fast), *(RoundCommitted(At("r", "baseline"), one) for one in slow)]

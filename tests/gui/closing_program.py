@@ -1,6 +1,6 @@
 """A window on an engine without models that ends itself: how, and how many milliseconds after what.
 
-    python closing_program.py close|twice|quit|interrupt|kill MILLISECONDS start|prepare|run
+python closing_program.py close|twice|quit|interrupt|fault MILLISECONDS start|prepare|run
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "engine"), str(HERE.parents[1])]
@@ -23,6 +24,7 @@ def main() -> int:
 
     from app import files
     from app.engine.client import EngineClient
+    from app.gui import crash
     from app.gui.application import show
     from app.gui.engine_link import EngineLink
     from app.gui.theme import Theme
@@ -47,7 +49,13 @@ def main() -> int:
         window.close()
         window.close()
 
+    def fail() -> None:
+        """A bug in a slot; nobody is there to dismiss the dialog."""
+        crash.crash_box = lambda *_: SimpleNamespace(exec=lambda: None)
+        raise RuntimeError("a bug")
+
     ends = {
+        "fault": fail,
         "close": window.close,
         "twice": twice,
         "quit": application.quit,
@@ -73,7 +81,9 @@ def main() -> int:
     watch.start(10)
     code = show(application, window)
     took = time.monotonic() - asked_at
-    left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    left = [
+        thread.name for thread in threading.enumerate() if thread is not threading.main_thread()
+    ]
     print(f"took {took:.2f} s, threads left: {left}", flush=True)
     return code if took < 3 and not left else 9
 

@@ -1,4 +1,4 @@
-"""One application, one font, and a check that no test leaves a warning, thread, timer or process."""
+"""One application, one font, and a check that no test leaves anything running or warned of."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from recorded import TARGET, started
 
-from app.engine.protocol import Command, EngineEnded, EngineReady, Message, Prepared
+from app.engine.protocol import Command, EngineEnded, EngineReady, Message
 from app.run.events import (
     At,
     Candidate,
@@ -26,6 +26,7 @@ from app.run.events import (
     RunStarted,
     Token,
 )
+from app.run.preparation import Prepared
 from app.run.record import RunRecord
 
 STORY = (
@@ -108,7 +109,13 @@ def run_of(
 ) -> list[RunEvent]:
     """A whole run whose lanes both write this text, in turns."""
     pieces = pieces_of(text)
-    given = {"order": "interleaved", "detail": "full", "max_new_tokens": len(pieces), **settings}
+    given = {
+        "pair": "embedded",
+        "order": "interleaved",
+        "detail": "full",
+        "max_new_tokens": len(pieces),
+        **settings,
+    }
     first = started(**given)
     head = RunStarted(**{**{f: getattr(first, f) for f in first.__struct_fields__}, "run": run})
     fast = list(lane_of("speculative", pieces, run=run, chance=chance, finish=finish))
@@ -122,7 +129,9 @@ def lane_of(lane, pieces: list[str], *, run: str, chance: float, finish, draft_l
     at = At(run, lane)
     yield LaneStarted(at)
     yield PromptRead(at, 40, 40)
-    first = Token(3, pieces[0], "first", target_probability=0.8) if pieces else Token(3, "", "first")
+    first = (
+        Token(3, pieces[0], "first", target_probability=0.8) if pieces else Token(3, "", "first")
+    )
     yield FirstToken(at, first, 0.061 if lane == "speculative" else 0.058)
     for round_ in rounds_of(pieces[1:], chance=chance, draft_length=draft_length):
         yield RoundCommitted(at, round_)

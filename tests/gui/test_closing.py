@@ -45,14 +45,21 @@ def test_closing_leaves_nothing(how, milliseconds, during, tmp_path):
     assert said == ""
 
 
+def test_a_bug_closes_in_order_and_is_told_by_the_exit_code(tmp_path):
+    found = ended("fault", 50, "run", home=tmp_path)
+    assert found.returncode == 1
+    assert "threads left: []" in found.stdout
+    assert "RuntimeError: a bug" in found.stderr
+
+
 def test_closing_while_an_export_is_written_waits_for_it(window, play, monkeypatch, tmp_path):
     from scripted_engine import run_of
 
-    from app.gui import window as window_module
+    from app.gui import report_exchange
 
     window.run()
     play(*run_of())
-    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: tmp_path / "x.json")
+    monkeypatch.setattr(report_exchange, "ask_export_path", lambda *_: tmp_path / "x.json")
     window.export()
     window.close()
     assert (tmp_path / "x.json").is_file()

@@ -15,7 +15,11 @@ def start(**environment: str) -> subprocess.CompletedProcess[str]:
     dropped = {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}
     inherited = {name: value for name, value in os.environ.items() if name not in dropped}
     return subprocess.run(
-        [sys.executable, "-c", "import sys; from app.gui.application import main; sys.exit(main())"],
+        [
+            sys.executable,
+            "-c",
+            "import sys; from app.gui.application import main; sys.exit(main())",
+        ],
         env={**inherited, **environment},
         capture_output=True,
         text=True,

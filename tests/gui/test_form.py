@@ -35,7 +35,7 @@ def settings(form: Form) -> RunSettings:
 
 def test_greedy_hides_what_only_a_draw_needs(form):
     assert not {"top_k", "top_p", "min_p", "seed"} & shown(form)
-    form.rows["temperature"].field.setValue(0.8)
+    form.rows["temperature"].field.put(0.8)
     assert {"top_k", "top_p", "min_p", "seed"} <= shown(form)
 
 
@@ -45,7 +45,7 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
     assert settings(form).method == "draft-model"
     assert settings(form).method_options == {}
     assert not form._option_rows["ngram"]["shortest"].field.isVisible()
-    form.rows["method"].field.choose("ngram")
+    form.rows["method"].field.put("ngram")
     assert form._option_rows["ngram"]["shortest"].field.isVisible()
 
 
@@ -84,7 +84,7 @@ def test_settings_that_were_filled_in_come_back(form):
 
 def test_all_values_of_the_form_pass_the_check(form):
     settings(form).check()
-    form.rows["temperature"].field.setValue(2)
+    form.rows["temperature"].field.put(2)
     settings(form).check()
 
 
@@ -99,7 +99,7 @@ def test_a_suggested_sampling_is_shown_and_not_applied(form):
 
 def test_changing_models_asks_for_them(form, qtbot):
     with qtbot.waitSignal(form.pair_changed):
-        form.rows["precision"].field.choose("nf4")
+        form.rows["precision"].field.put("nf4")
     with qtbot.waitSignal(form.pair_changed):
         form.choose_pair("embedded-nf4-draft")
 
@@ -130,8 +130,13 @@ def test_tab_walks_from_the_form_to_the_lanes_and_back(window, qtbot):
         walked.append(QApplication.focusWidget())
     page = window.page
     expected = [
-        page.form.speculation, page.form.rows["max_new_tokens"].field, page.prompt.system,
-        page.prompt.prompt, page.run_button, page.lanes[0].text, page.lanes[1].text,
+        page.form.speculation,
+        page.form.rows["max_new_tokens"].field,
+        page.prompt.system,
+        page.prompt.prompt,
+        page.run_button,
+        page.lanes[0].text,
+        page.lanes[1].text,
         page.form.rows["pair"].field,
     ]
     places = [walked.index(widget) for widget in expected]
@@ -142,8 +147,14 @@ def test_the_wheel_changes_no_number_on_its_way_past(form):
     field = form.rows["max_new_tokens"].field
     before = field.value()
     turned = QWheelEvent(
-        QPointF(5, 5), QPointF(5, 5), QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton,
-        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+        QPointF(5, 5),
+        QPointF(5, 5),
+        QPoint(),
+        QPoint(0, 120),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
     )
     QApplication.sendEvent(field, turned)
     assert field.value() == before
@@ -165,7 +176,9 @@ def test_every_declared_option_has_a_field():
     assert Option("x", "X", "Help.", 1).default == 1
 
 
-@pytest.mark.parametrize("text", ["10\u00a0km", "a\tb", "end\u2028x", "a\nb", "🚫👨‍👩‍👧", "<b>&lt;"])
+@pytest.mark.parametrize(
+    "text", ["10\u00a0km", "a\tb", "end\u2028x", "a\nb", "🚫👨‍👩‍👧", "<b>&lt;"]
+)
 def test_the_prompt_is_given_on_as_it_was_put_in(application, text):
     field = PromptField("Prompt")
     field.setPlainText(text)

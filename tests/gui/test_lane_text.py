@@ -46,7 +46,12 @@ def growing(*tokens: Token, **settings) -> RunRecord:
 def add(record: RunRecord, *committed: Token, thrown=(), held_back: int = 0) -> None:
     rounds = record.repetitions("speculative")[-1].rounds
     round_ = Round(
-        len(rounds), 4, "draft length", committed, tuple(thrown), Phases(verify=0.01),
+        len(rounds),
+        4,
+        "draft length",
+        committed,
+        tuple(thrown),
+        Phases(verify=0.01),
         held_back=held_back,
     )
     record.apply(RoundCommitted(AT, round_))
@@ -157,13 +162,17 @@ def test_every_status_has_its_colours_and_its_cue(lane):
         assert written.foreground().color().name() == DARK.tint(status).text
         assert written.fontUnderline() == CUES[status].underline
         assert written.fontOverline() == CUES[status].overline
-    assert lane.document().find("bonus").charFormat().background().color().name() == DARK.bonus.ground
+    assert (
+        lane.document().find("bonus").charFormat().background().color().name() == DARK.bonus.ground
+    )
 
 
 def test_thrown_guesses_stand_in_their_place_and_are_never_copied(lane):
     record = growing(token("The"))
     add(
-        record, token(" red"), token(" kite", "corrected"),
+        record,
+        token(" red"),
+        token(" kite", "corrected"),
         thrown=(token(" fox", "rejected"), token(" runs", "ignored")),
     )
     lane.show_repetition(repetition(record))
@@ -211,6 +220,16 @@ def test_it_follows_the_text_only_from_the_bottom(lane):
     add(record, token("\nand more"))
     lane.advance()
     assert bar.value() == bar.maximum()
+
+
+def test_it_stays_at_the_bottom_when_its_place_shrinks(lane):
+    lane.show_repetition(repetition(record_of(run_of("\n".join(str(n) for n in range(200))))))
+    lane.resize(400, 150)
+    bar = lane.verticalScrollBar()
+    assert bar.value() == bar.maximum()
+    bar.setValue(60)
+    lane.resize(400, 120)
+    assert bar.value() == 60
 
 
 def test_a_very_long_line_is_laid_out_in_parts_and_copied_whole(lane):

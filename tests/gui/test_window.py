@@ -14,22 +14,24 @@ from app.engine.protocol import (
     EngineEnded,
     JobCancelled,
     JobProblem,
-    Prepare,
     Run,
     Stop,
     TokenCount,
 )
-from app.gui import window as window_module
+from app.gui import report_exchange
 from app.gui.actions import ACTIONS
-from app.run.events import At, LaneEnded, Progress, PromptRead, RunEnded
+from app.gui.private_run import without_text
+from app.run.events import At, Divergence, LaneEnded, Progress, PromptRead, RunEnded, Token
 from app.run.figures import FIGURES
+from app.run.metrics import same_text
+from app.run.preparation import Prepare
 
 
 def test_starts_the_engine_and_makes_the_default_pair_ready(window, client):
     assert client.starts == 1
     assert client.sent[0] == Prepare("embedded")
-    assert "Engine ready" in window.state.text()
-    assert "re-quantised from Q4_1" in window.state.text()
+    assert "Engine ready" in window.bar.state.text()
+    assert "re-quantised from Q4_1" in window.bar.state.text()
     assert window.page.run_button.isEnabled()
     assert window.page.prompt.prompt.text()
 
@@ -40,7 +42,7 @@ def test_a_run_streams_into_both_lanes_and_the_verdict(window, client, play):
     assert isinstance(sent, Run)
     assert (sent.settings.order, sent.settings.detail) == ("interleaved", "full")
     play(*run_of()[:60])
-    assert "Running" in window.state.text()
+    assert "Running" in window.bar.state.text()
     assert not window.page.run_button.isEnabled()
     play(*run_of()[60:])
     for lane in window.page.lanes:
@@ -128,10 +130,19 @@ def test_a_problem_with_the_pair_is_shown_in_place(window, play):
 
 def test_settings_out_of_range_are_refused_before_they_are_sent(window, client, monkeypatch):
     sent = len(client.sent)
-    monkeypatch.setattr(window.page.form.rows["draft_length"].field, "value", lambda: 65)
+    monkeypatch.setattr(window.page.form.rows["draft_length"].field, "get", lambda: 65)
     window.run()
     assert len(client.sent) == sent
     assert "draft length" in window.page.notice.text.text()
+
+
+def test_another_pair_chosen_during_a_run_is_made_ready_after_it(window, client, play):
+    window.run()
+    play(*run_of()[:20])
+    window.page.form.choose_pair("embedded-nf4-draft")
+    assert isinstance(client.sent[-1], Run)
+    play(*run_of()[20:])
+    assert client.sent[-1] == Prepare("embedded-nf4-draft")
 
 
 def test_restart_ends_the_engine_and_prepares_anew(window, client, play):
@@ -140,7 +151,7 @@ def test_restart_ends_the_engine_and_prepares_anew(window, client, play):
     assert client.starts == 2
     client.ready()
     play()
-    assert "Engine ready" in window.state.text()
+    assert "Engine ready" in window.bar.state.text()
 
 
 def test_tokens_are_counted_after_a_pause_in_typing(window, client, play):
@@ -171,7 +182,7 @@ def test_export_writes_the_record(window, play, monkeypatch, tmp_path, suffix, q
     window.run()
     play(*run_of())
     path = tmp_path / f"report{suffix}"
-    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: path)
+    monkeypatch.setattr(report_exchange, "ask_export_path", lambda *_: path)
     window.action["export"].trigger()
     finish_background(window, qtbot)
     assert path.is_file()
@@ -181,7 +192,7 @@ def test_export_writes_the_record(window, play, monkeypatch, tmp_path, suffix, q
 def test_an_export_that_fails_says_so(window, play, monkeypatch, tmp_path, qtbot):
     window.run()
     play(*run_of())
-    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: tmp_path / "no" / "x.json")
+    monkeypatch.setattr(report_exchange, "ask_export_path", lambda *_: tmp_path / "no" / "x.json")
     window.export()
     finish_background(window, qtbot)
     assert "does not exist" in window.page.notice.text.text()
@@ -191,8 +202,8 @@ def test_a_report_that_was_written_opens_again(window, play, monkeypatch, tmp_pa
     window.run()
     play(*run_of(draft_length=7, prompt="Another prompt"))
     path = tmp_path / "report.json"
-    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: path)
-    monkeypatch.setattr(window_module, "ask_report_path", lambda *_: path)
+    monkeypatch.setattr(report_exchange, "ask_export_path", lambda *_: path)
+    monkeypatch.setattr(report_exchange, "ask_report_path", lambda *_: path)
     window.export()
     finish_background(window, qtbot)
     before = window.record
@@ -203,7 +214,7 @@ def test_a_report_that_was_written_opens_again(window, play, monkeypatch, tmp_pa
     assert window.record == before
     assert window.page.lanes[0].text.record_text() == STORY
     assert window.page.prompt.prompt.text() == "Another prompt"
-    assert window.page.form.rows["draft_length"].field.value() == 7
+    assert window.page.form.rows["draft_length"].field.get() == 7
 
 
 def test_a_private_run_leaves_without_prompt_and_text(
@@ -213,13 +224,30 @@ def test_a_private_run_leaves_without_prompt_and_text(
     window.run()
     play(*run_of(run=client.sent[-1].run, prompt="My secret"))
     path = tmp_path / "report.json"
-    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: path)
+    monkeypatch.setattr(report_exchange, "ask_export_path", lambda *_: path)
     window.export()
     finish_background(window, qtbot)
     written = path.read_text(encoding="utf-8")
     assert "secret" not in written
     assert "lighthouse" not in written
     assert json.loads(written)["outcome"] == "finished"
+
+
+def test_a_first_difference_is_told_apart_from_a_tie(window, play):
+    events = run_of()
+    other = [e for e in run_of(STORY.replace("fog", "mist")) if getattr(e, "at", None)]
+    changed = [e for e in events if getattr(getattr(e, "at", None), "lane", "") != "baseline"]
+    changed[1:1] = [e for e in other if e.at.lane == "baseline"]
+    window.run()
+    play(*changed)
+    tile = window.page.verdict.tiles["same_text"]
+    assert tile.number.text() == "Differs"
+    at = same_text(window.record).first_difference
+    token = Token(1, "secret", "plain")
+    play(changed[0], *changed[1:-1], Divergence("r", at, token, token, 0.001, 0.002, 5, tie=True))
+    assert tile.number.text() == "Tie"
+    assert "numerical tie" in tile.toolTip()
+    assert "secret" not in str(without_text(window.record))
 
 
 def test_run_again_repeats_the_record_and_not_the_form(window, client, play):
@@ -248,8 +276,8 @@ def test_every_action_has_a_slot_a_help_and_a_shortcut_of_its_own(window):
 
 @pytest.mark.parametrize("name", [spec.name for spec in ACTIONS if spec.slot != "close"])
 def test_every_action_can_be_walked(window, client, play, name, monkeypatch):
-    monkeypatch.setattr(window_module, "ask_export_path", lambda *_: None)
-    monkeypatch.setattr(window_module, "ask_report_path", lambda *_: None)
+    monkeypatch.setattr(report_exchange, "ask_export_path", lambda *_: None)
+    monkeypatch.setattr(report_exchange, "ask_report_path", lambda *_: None)
     window.run()
     play(*run_of())
     for _ in range(2):
@@ -281,6 +309,6 @@ def test_the_record_of_a_run_equals_the_one_made_from_its_events(window, play):
 
 def finish_background(window, qtbot) -> None:
     """Waits for the window's background work and lets it deliver."""
-    for thread in window._background._threads:
+    for thread in window._reports._background._threads:
         thread.join(20)
     window.frame()

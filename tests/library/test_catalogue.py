@@ -224,6 +224,16 @@ def test_a_pair_of_unknown_models_is_a_fault_where_it_names_them(tmp_path: Path)
     assert "Did you mean 'good'?" in catalogue.faults[0].remedy
 
 
+def test_a_pair_of_a_method_that_is_not_there_is_told_of(tmp_path):
+    text = GOOD + "  bad:\n    title: B\n    target: good\n    method: n-gram\n"
+    catalogue = load(tmp_path, text)
+    assert [pair.name for pair in catalogue.pairs] == ["good-pair"]
+    (fault,) = catalogue.faults
+    assert "no method 'n-gram'" in fault.message
+    assert "'ngram'" in fault.remedy
+    assert (fault.line, fault.column) == (len(text.splitlines()), 13)
+
+
 def test_a_draft_model_pair_needs_a_draft(tmp_path: Path) -> None:
     text = GOOD + "  bad: {title: B, target: good, method: draft-model}\n"
     (fault,) = load(tmp_path, text).faults

@@ -5,7 +5,7 @@ import torch
 
 from app.models.proofs import prove_rewinding, prove_rows_independent
 from app.models.session import Block
-from app.run.metrics import violations
+from app.run.identities import violations
 from toys import Guesses, make_lane, run, sessions, tiny_llama, wrapped
 
 SMALL = {
@@ -115,6 +115,39 @@ def test_rows_that_know_each_other_are_seen():
     proof = prove_rows_independent(model)
     assert not proof.holds
     assert "guesses after it" in proof.note
+
+
+def test_a_mixture_of_experts_may_round_by_its_companions_but_no_more():
+    # Tokens of one expert are multiplied together, so a row's last bits depend on the others.
+    from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+    torch.manual_seed(0)
+    sizes = {"moe_intermediate_size": 32, "num_experts": 4, "num_experts_per_tok": 2}
+    inner = Qwen3MoeForCausalLM(Qwen3MoeConfig(**SMALL, **sizes, initializer_range=0.2)).eval()
+    model = wrapped(inner)
+    assert model.mixes_experts
+    assert not tiny_llama(0).mixes_experts
+    assert prove_rows_independent(model).holds
+
+    def apart(share):
+        def moved(module, inputs, output):
+            return output + share * output.abs().amax()  # of the whole tensor: rows know each other
+
+        hook = inner.model.norm.register_forward_hook(moved)
+        proof = prove_rows_independent(model)
+        hook.remove()
+        return proof
+
+    assert not apart(0.1).holds
+
+
+def test_numbers_that_are_none_are_left_for_the_run_to_tell_of():
+    # A29: "answers differently" would be the wrong thing to say of not-a-number.
+    model = tiny_llama(0)
+    with torch.no_grad():
+        model.inner.lm_head.weight[7] = float("nan")
+    assert prove_rewinding(model).holds
+    assert prove_rows_independent(model).holds
 
 
 def test_a_cache_that_forgets_nothing_is_seen():

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from app.run.events import At, Phases, Round, Token
+from app.run.identities import violations
 from app.run.metrics import (
     Counts,
     Spread,
@@ -21,7 +22,6 @@ from app.run.metrics import (
     share_outside_models,
     total_counts,
     total_seconds,
-    violations,
 )
 from app.run.record import Repetition
 

@@ -46,6 +46,17 @@ def test_events_are_read_after_waiting_and_without_pauses():
     assert clock.seconds(first, clock.mark()) == pytest.approx(3.0)
 
 
+def test_waiting_is_for_an_event_behind_everything_else():
+    made = []
+
+    def event(enable_timing):
+        made.append(FakeEvent(enable_timing))
+        return made[-1]
+
+    EventClock(event).wait()
+    assert [one.waited for one in made] == [True]
+
+
 def test_the_cpu_needs_no_events():
     assert isinstance(clock_for(torch.device("cpu")), HostClock)
 

@@ -7,8 +7,9 @@ import torch
 
 from app import files
 from app.models.fastest import Measurement
-from app.models.pair import Preparation
-from app.run.metrics import acceptance_by_position, counts, same_text, violations
+from app.run.identities import violations
+from app.run.metrics import acceptance_by_position, counts, same_text
+from app.run.preparation import Prepare
 from app.run.problems import Cancelled, Problem
 from app.run.settings import RunSettings, Sampling
 
@@ -136,7 +137,7 @@ def test_no_new_tokens_is_an_empty_text(run_here):
 def test_the_fastest_precision_is_measured_once(workbench, monkeypatch, tmp_path):
     monkeypatch.setattr("app.models.fastest.cache_folder", lambda: tmp_path)
     said = []
-    wanted = Preparation("embedded")
+    wanted = Prepare("embedded")
     workbench.release()
     workbench.prepare(wanted, report=lambda p: said.append(p.stage), pause=lambda: None)
     assert sum(stage.startswith("measuring") for stage in said) == 3

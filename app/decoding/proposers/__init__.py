@@ -35,7 +35,10 @@ Options = Mapping[str, OptionValue]
 
 def _ngram(around: Surroundings, options: Options) -> Proposer:
     return Ngram(
-        shortest=int(options["shortest"]), longest=int(options["longest"]), end_ids=around.end_ids
+        shortest=int(options["shortest"]),
+        longest=int(options["longest"]),
+        end_ids=around.end_ids,
+        device=around.device,
     )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import torch
+
 from app.decoding.contracts import Asking, Draft
 from app.models.session import Block
 from app.run.problems import Problem
@@ -16,7 +18,14 @@ from app.run.problems import Problem
 class Ngram:
     """Looks the end of the text up in all of the text before it."""
 
-    def __init__(self, *, shortest: int, longest: int, end_ids: Collection[int]) -> None:
+    def __init__(
+        self,
+        *,
+        shortest: int,
+        longest: int,
+        end_ids: Collection[int],
+        device: torch.device | None = None,
+    ) -> None:
         if shortest > longest:
             raise Problem(
                 f"The shortest match ({shortest}) is longer than the longest ({longest}).",
@@ -24,6 +33,7 @@ class Ngram:
             )
         self._sizes = range(longest, shortest - 1, -1)
         self._end_ids = frozenset(end_ids)
+        self._device = device
         self._last_end: dict[tuple[int, ...], int] = {}
         """Where each run of tokens ended last, of those that something follows."""
         self._indexed = 0
@@ -32,7 +42,11 @@ class Ngram:
         """The tokens that followed the longest match, at most `limit` of them."""
         self._index(text)
         guesses = self._continuation(text, limit)
-        return Draft(Block(guesses), source="ngram", stop="" if guesses else "no match")
+        return Draft(
+            Block(guesses, device=self._device),
+            source="ngram",
+            stop="" if guesses else "no match",
+        )
         yield  # makes this a generator, as the loop expects
 
     def _index(self, text: Sequence[int]) -> None:

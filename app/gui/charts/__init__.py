@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.gui.charts.acceptance import AcceptanceChart
@@ -52,7 +53,7 @@ class ChartRow(QWidget):
         for chart in self.charts:
             chart.set_colours(colours)
 
-    def showEvent(self, event) -> None:
+    def showEvent(self, event: QShowEvent) -> None:
         """Catches up with what came while the row was hidden."""
         super().showEvent(event)
         self.show_record(self._record)

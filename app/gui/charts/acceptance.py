@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 
-from app.gui.charts.chart import Chart, line
+from app.gui.charts.chart import Chart
 from app.gui.colours import Colours
 from app.gui.series import RECENT, RunSeries, curve
 
@@ -25,12 +25,12 @@ class AcceptanceChart(Chart):
 
     def dress_items(self, colours: Colours) -> None:
         """Gives the curves their colours."""
-        self.so_far.setPen(line(colours.speculative))
-        self.recent.setPen(line(colours.muted, dashes=Qt.PenStyle.DotLine, width=1.2))
+        self.so_far.setPen(self.line(colours.speculative))
+        self.recent.setPen(self.line(colours.muted, dashes=Qt.PenStyle.DotLine, width=1.2))
 
     def feed(self, series: RunSeries) -> None:
         """Hands over the rates; their range is 0 to 1."""
         lane = series.lane("speculative")
         self.so_far.setData(*curve(lane.acceptance))
         self.recent.setData(*curve(lane.recent_acceptance))
-        self.set_ranges((1, max(len(lane), 10)), (0, 1.04))
+        self.set_ranges((1, max(len(lane), 10)), (0, 1.12))

@@ -1,4 +1,4 @@
-"""What all charts share: a panel with a title, a number, a key, and a plot that never grows items."""
+"""What all charts share: a panel with a title, a number, a key, and a plot of fixed items."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import pyqtgraph as pg
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QFont, QPen
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.gui.colours import Colours
+from app.gui.elided import Elided
 from app.gui.plain import label, scaled_font, tip
 from app.gui.series import RunSeries
 from app.run.figures import FIGURES
@@ -72,6 +73,7 @@ class Chart(QFrame):
 
     def set_colours(self, colours: Colours) -> None:
         """Takes on another scheme."""
+        self._colours = colours
         self.plot.setBackground(colours.panel)
         for name in ("left", "bottom"):
             axis = self.plot.getAxis(name)
@@ -80,12 +82,28 @@ class Chart(QFrame):
         self.plot.showGrid(x=False, y=True, alpha=0.14)
         self.dress_items(colours)
 
+    def line(
+        self,
+        colour: str,
+        *,
+        dashes: Qt.PenStyle = Qt.PenStyle.SolidLine,
+        width: float = CURVE_WIDTH,
+    ) -> QPen:
+        """A pen for a curve. Qt counts a cosmetic pen's width in the screen's own pixels."""
+        return pg.mkPen(colour, width=width * self.devicePixelRatioF(), style=dashes)
+
+    def event(self, event: QEvent) -> bool:
+        """Draws anew for a screen of another density."""
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            self.set_colours(self._colours)
+        return super().event(event)
+
     def set_ranges(self, x: tuple[float, float], y: tuple[float, float]) -> None:
         """Shows this part of the plane."""
         self.plot.setRange(xRange=x, yRange=y, padding=0, disableAutoRange=True)
 
     def _lay_out(self) -> None:
-        title = label(self.title.upper(), tone="muted")
+        title = Elided(self.title.upper(), tone="muted")
         scaled_font(title, 0.85)
         scaled_font(self.number, 0.92, bold=True)
         head = QHBoxLayout()
@@ -95,7 +113,7 @@ class Chart(QFrame):
         key = QHBoxLayout()
         key.setSpacing(9)
         for word, tone in self.key:
-            made = label(word, tone=tone)
+            made = Elided(word, tone=tone)
             scaled_font(made, 0.82)
             key.addWidget(made)
         key.addStretch()
@@ -113,15 +131,8 @@ class Chart(QFrame):
         for name in ("left", "bottom"):
             axis = self.plot.getAxis(name)
             axis.setTickFont(font)
-            axis.setStyle(tickLength=-3, tickTextOffset=4, autoExpandTextSpace=True)
+            axis.setStyle(tickLength=0, tickTextOffset=5, autoExpandTextSpace=True)
             axis.enableAutoSIPrefix(False)
-
-
-def line(
-    colour: str, *, dashes: Qt.PenStyle = Qt.PenStyle.SolidLine, width: float = CURVE_WIDTH
-) -> QPen:
-    """A pen for a curve."""
-    return pg.mkPen(colour, width=width, style=dashes)
 
 
 def faded(colour: str) -> QColor:

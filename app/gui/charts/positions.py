@@ -16,10 +16,10 @@ class PositionsChart(Chart):
 
     title = "Acceptance by position"
     figure = "conditional_acceptance"
-    key = (("▮ of all drafts", "speculative"), ("▮ if those before it were kept", "muted"))
+    key = (("▮ of all drafts", "speculative"), ("▮ of those reached", "muted"))
     meaning = (
-        "How often the 1st, 2nd, 3rd … guess of a draft was accepted: of all loops with a draft, and "
-        "of those in which every guess before it was. In the corner: accepted of all tested."
+        "How often the 1st, 2nd, 3rd … guess of a draft was accepted: of all loops with a draft, "
+        "and of those in which every guess before it was. In the corner: accepted of all tested."
     )
 
     def make_items(self) -> None:
@@ -51,4 +51,4 @@ class PositionsChart(Chart):
         step = -(-last // 8)
         ticks = [(place, str(place)) for place in range(1, last + 1, step)]
         self.plot.getAxis("bottom").setTicks([ticks, []])
-        self.set_ranges((0.4, last + 0.6), (0, 1.04))
+        self.set_ranges((0.4, last + 0.6), (0, 1.12))

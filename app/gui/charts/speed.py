@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 
-from app.gui.charts.chart import Chart, line
+from app.gui.charts.chart import Chart
 from app.gui.colours import Colours
 from app.gui.series import RECENT, RunSeries, curve, highest
+from app.run.events import LaneName
 
 
 class SpeedChart(Chart):
@@ -22,14 +23,13 @@ class SpeedChart(Chart):
 
     def make_items(self) -> None:
         """Makes a curve for each lane."""
-        self.curves = {
-            name: self.plot.plot(connect="finite") for name in ("baseline", "speculative")
-        }
+        lanes: tuple[LaneName, ...] = ("baseline", "speculative")
+        self.curves = {name: self.plot.plot(connect="finite") for name in lanes}
 
     def dress_items(self, colours: Colours) -> None:
         """Gives the curves the colours of their lanes."""
-        self.curves["speculative"].setPen(line(colours.speculative))
-        self.curves["baseline"].setPen(line(colours.baseline, dashes=Qt.PenStyle.DashLine))
+        self.curves["speculative"].setPen(self.line(colours.speculative))
+        self.curves["baseline"].setPen(self.line(colours.baseline, dashes=Qt.PenStyle.DashLine))
 
     def feed(self, series: RunSeries) -> None:
         """Hands over the speeds; the range begins at zero."""
@@ -38,4 +38,5 @@ class SpeedChart(Chart):
             self.curves[name].setData(*curve(lane.recent_speed, lane.written))
         top = highest(*(lane.recent_speed for lane in lanes.values()))
         right = highest(*(lane.written for lane in lanes.values()))
+        self.plot.getAxis("left").setTicks(None if top else [[(0, "0")], []])
         self.set_ranges((0, max(right, 10)), (0, 1.08 * top or 1))

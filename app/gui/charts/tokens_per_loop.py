@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
-from app.gui.charts.chart import Chart, faded, line
+from app.gui.charts.chart import Chart, faded
 from app.gui.colours import Colours
 from app.gui.series import RunSeries, bars, curve
 
@@ -32,8 +32,8 @@ class TokensPerLoopChart(Chart):
     def dress_items(self, colours: Colours) -> None:
         """Gives the items their colours."""
         self.each.setOpts(brush=faded(colours.accent), pen=pg.mkPen(None))
-        self.mean.setPen(line(colours.text))
-        self.ceiling.setPen(line(colours.muted, dashes=Qt.PenStyle.DashLine, width=1.2))
+        self.mean.setPen(self.line(colours.text))
+        self.ceiling.setPen(self.line(colours.muted, dashes=Qt.PenStyle.DashLine, width=1.2))
 
     def feed(self, series: RunSeries) -> None:
         """Hands over the counts; the range ends a little above the ceiling."""

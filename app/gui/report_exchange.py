@@ -1,0 +1,57 @@
+"""How records leave the window and come back: the dialogs, and the work in threads of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtWidgets import QWidget
+
+from app.gui.background import Background
+from app.gui.dialogs import ask_export_path, ask_report_path
+from app.gui.private_run import without_text
+from app.gui.strips import Notice
+from app.reports import read_record, write_report
+from app.run.problems import Problem
+from app.run.record import RunRecord
+
+
+class ReportExchange:
+    """Writes and reads reports; what came of it is told once `deliver` is called."""
+
+    def __init__(
+        self, parent: QWidget, notice: Notice, opened: Callable[[RunRecord], None]
+    ) -> None:
+        self._parent = parent
+        self._notice = notice
+        self._opened = opened
+        self._background = Background()
+
+    def export(self, record: RunRecord, *, private: bool) -> None:
+        """Asks for a path and writes the record there; a private one without its words."""
+        path = ask_export_path(self._parent, record)
+        if path is not None:
+            kept = without_text(record) if private else record
+            self._background.start(
+                lambda: write_report(kept, path, overwrite=True), self._written, self._failed
+            )
+
+    def open(self) -> None:
+        """Asks for a report and reads it."""
+        path = ask_report_path(self._parent)
+        if path is not None:
+            self._background.start(lambda: read_record(path), self._opened, self._failed)
+
+    def deliver(self) -> None:
+        """Tells what has come of the work that is done."""
+        self._background.deliver()
+
+    def close(self) -> None:
+        """Waits for what is being written; nothing is told any more."""
+        self._background.close()
+
+    def _written(self, files: list[Path]) -> None:
+        self._notice.show_news(f"Written: {', '.join(map(str, files))}")
+
+    def _failed(self, problem: Problem) -> None:
+        self._notice.show_trouble(problem.message, problem.remedy)

@@ -1,0 +1,204 @@
+"""What ran, all that is needed to repeat it, and what was not held equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import sha256
+
+from app.reports.html.tables import Table
+from app.run.events import ModelFacts
+from app.run.figures import NOTHING
+from app.run.methods import METHODS, Method
+from app.run.record import RunRecord
+from app.run.settings import OptionValue, RunSettings, Sampling
+
+Row = tuple[str, str]
+
+
+def what_ran(record: RunRecord) -> list[Row]:
+    """The run in a few lines."""
+    settings = record.settings
+    return [
+        ("Pair", settings.pair),
+        ("Target", _in_short(record.target)),
+        ("Draft", _in_short(record.draft) if record.draft else "no draft model"),
+        ("Method", _method(record)),
+        ("Rule", settings.rule),
+        ("Sampling", _sampling(settings.sampling)),
+        ("Device", f"{record.environment.device}, {record.environment.threads} threads"),
+        ("When", record.started),
+        ("Outcome", record.outcome),
+    ]
+
+
+def to_repeat(record: RunRecord) -> list[Table]:
+    """Everything that is needed to repeat the run, in tables of two columns."""
+    return [
+        _table("Program and machine", _machine(record)),
+        _table("Target", _model(record.target)),
+        _table("Draft model", _model(record.draft) if record.draft else [("Name", "none")]),
+        _table("Settings, the same for both lanes", _settings(record)),
+        _table("Prompt, limits and end", _prompt(record)),
+    ]
+
+
+def not_held_equal(record: RunRecord) -> list[str]:
+    """In which ways the lanes did not run under the same conditions, or may not have."""
+    if not record.repetitions("baseline"):
+        return ["There is no baseline: nothing was compared."]
+    resident = "yes" if record.draft else "no, the method has no draft model"
+    width = record.settings.draft_length + 1
+    found = [
+        f"Draft resident during baseline: {resident}.",
+        f"Width of the target's passes: 1 row in the baseline, up to {width} in the speculative "
+        "lane. Rounding may differ between them.",
+        _order(record),
+    ]
+    if record.settings.repetitions == 1:
+        found.append("One pair only: chance, heat and other load are not averaged out.")
+    if record.settings.detail == "full":
+        found.append("Detail was full: looking up the likeliest tokens takes time in each loop.")
+    if len({one.finish for lane in record.lanes for one in lane.repetitions}) > 1:
+        found.append("Not all repetitions ended for the same reason.")
+    return found
+
+
+def ids_hash(ids: Sequence[int]) -> str:
+    """The SHA-256 of token ids, written as decimals with a space between them."""
+    return sha256(" ".join(map(str, ids)).encode()).hexdigest()
+
+
+def _order(record: RunRecord) -> str:
+    if record.settings.order == "interleaved":
+        return (
+            "The lanes took turns, round by round, each on its own clock: for looking, not for "
+            "measuring."
+        )
+    ran = ", ".join(f"{at.lane} {at.repetition + 1}" for at in record.order[:12])
+    more = " …" if len(record.order) > 12 else ""
+    return f"The lanes ran one after the other, not at the same time: {ran}{more}."
+
+
+def _in_short(facts: ModelFacts) -> str:
+    note = f" ({facts.precision_note})" if facts.precision_note else ""
+    return f"{facts.name}, {facts.precision}{note}, on {facts.device}"
+
+
+def _method(record: RunRecord) -> str:
+    settings = record.settings
+    method = _known(settings)
+    labels = {option.name: option.label.lower() for option in method.options}
+    options = [f"{labels.get(name, name)} {value}" for name, value in _options(settings).items()]
+    return ", ".join([method.label, f"draft length {settings.draft_length}", *options])
+
+
+def _known(settings: RunSettings) -> Method:
+    """The method of a run, also if another version offered it."""
+    return METHODS.get(settings.method, Method(settings.method, settings.method, ""))
+
+
+def _options(settings: RunSettings) -> dict[str, OptionValue]:
+    """Every option of the method: what was given, and the defaults of the others."""
+    defaults = {option.name: option.default for option in _known(settings).options}
+    return {**defaults, **settings.method_options}
+
+
+def _sampling(sampling: Sampling) -> str:
+    if sampling.greedy:
+        return "greedy"
+    return f"temperature {sampling.temperature:g}, top-p {sampling.top_p:g}, seed {sampling.seed}"
+
+
+def _table(caption: str, rows: Sequence[Row]) -> Table:
+    return Table(caption, ("", ""), tuple(rows), words=True)
+
+
+def _machine(record: RunRecord) -> list[Row]:
+    around = record.environment
+    return [
+        ("Foretoken", around.app),
+        ("Layout of the record", str(record.schema)),
+        ("Run", record.run),
+        ("Began", record.started),
+        ("Python", around.python),
+        ("System", around.platform),
+        ("Processor", around.processor),
+        ("Device", around.device),
+        ("Threads", str(around.threads)),
+        *((name, version) for name, version in around.packages.items()),
+        ("Peak memory", _megabytes(record.peak_bytes)),
+        ("Warm-up", "each model, at each width of its passes, before the first lane"),
+    ]
+
+
+def _model(facts: ModelFacts) -> list[Row]:
+    return [
+        ("Name", facts.name),
+        ("Precision", facts.precision),
+        ("Origin of the weights", facts.precision_note or "as they came"),
+        ("Device", facts.device),
+        ("Parameters", f"{facts.parameters:_}".replace("_", " ")),
+        ("Weights", _megabytes(facts.weight_bytes)),
+        ("Vocabulary", str(facts.vocabulary)),
+        ("Context length", str(facts.context_length)),
+        ("Attention", facts.attention),
+        ("Takes tokens back", _proof(facts.rewinds, facts.rewind_note)),
+        ("Rows do not know each other", _proof(facts.rows_independent, facts.rows_note)),
+    ]
+
+
+def _settings(record: RunRecord) -> list[Row]:
+    settings = record.settings
+    sampling = settings.sampling
+    drawn = [(name.replace("_", " "), f"{getattr(sampling, name):g}") for name in _DRAWS]
+    options = _options(settings).items()
+    return [
+        ("method", settings.method),
+        ("method options", ", ".join(f"{name} {value}" for name, value in options) or "none"),
+        ("draft length γ", str(settings.draft_length)),
+        ("rule", settings.rule),
+        *drawn,
+        ("seed", str(sampling.seed)),
+        ("most new tokens", str(settings.max_new_tokens)),
+        ("stop strings", ", ".join(map(repr, settings.stop_strings)) or "none"),
+        ("goes on behind an end of text", _yes(settings.ignore_end_of_text)),
+        ("context length", str(settings.context_length or "the models' own limit")),
+        ("precision asked for", settings.precision or "left to the machine"),
+        ("draft precision asked for", settings.draft_precision or "the pair's own"),
+        ("device asked for", settings.device or "left to the machine"),
+        ("baseline", _yes(settings.baseline)),
+        ("repetitions", str(settings.repetitions)),
+        ("order", settings.order),
+        ("detail", settings.detail),
+    ]
+
+
+_DRAWS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty")
+
+
+def _prompt(record: RunRecord) -> list[Row]:
+    every = [one for lane in record.lanes for one in lane.repetitions]
+    ended = dict.fromkeys(f"{one.at.lane}: {one.finish or 'it was cut off'}" for one in every)
+    rounds = [each for one in record.repetitions("speculative") for each in one.rounds]
+    limits = Counter(each.limited_by for each in rounds).most_common()
+    template = "without a chat template" if record.settings.raw else "chat template included"
+    return [
+        ("prompt", f"{len(record.prompt_ids)} tokens, {template}"),
+        ("SHA-256 of the prompt's ids", ids_hash(record.prompt_ids)),
+        ("ids that end a text", ", ".join(map(str, record.end_ids)) or "none"),
+        ("ended by", "; ".join(ended) or NOTHING),
+        ("guesses limited by", ", ".join(f"{by}: {n} loops" for by, n in limits) or NOTHING),
+    ]
+
+
+def _proof(holds: bool, note: str) -> str:
+    return f"{_yes(holds)}; {note}" if note else _yes(holds)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _megabytes(count: int | None) -> str:
+    return NOTHING if count is None else f"{count / 1e6:.0f} MB"

@@ -1,0 +1,79 @@
+"""A pair of tiny random models, written as a person would have them: folders and a catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from app import files
+from app.models.hugging_face import transformers
+from app.selftest.runs import PAIR
+
+_END = "</s>"
+_DISTURBANCE = 0.004
+"""How far the draft's weights are from the target's: it guesses right often, not always."""
+
+_CATALOGUE = f"""\
+models:
+  tiny:
+    title: Tiny random model
+    source:
+      folder: tiny
+  tiny-draft:
+    title: Tiny random model, disturbed
+    source:
+      folder: tiny-draft
+pairs:
+  {PAIR}:
+    title: Tiny random models
+    target: tiny
+    method: draft-model
+    draft: tiny-draft
+"""
+
+
+def write_tiny_pair() -> Path:
+    """Writes both models and the catalogue that offers them; the catalogue's path."""
+    catalogue = files.user_catalogue()
+    catalogue.parent.mkdir(parents=True, exist_ok=True)
+    _write_model(catalogue.parent / "tiny", disturbance=0.0)
+    _write_model(catalogue.parent / "tiny-draft", disturbance=_DISTURBANCE)
+    with open(catalogue, "w", encoding="utf-8") as file:
+        file.write(_CATALOGUE)
+    return catalogue
+
+
+def _write_model(folder: Path, *, disturbance: float) -> None:
+    """A random Llama as safetensors, with a tokenizer of single bytes."""
+    tokenizer = _byte_tokenizer()
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            # Larger weights than the default: a random model should have opinions.
+            parameter.mul_(4.0 if parameter.dim() > 1 else 1.0)
+            parameter.add_(disturbance * torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _byte_tokenizer() -> transformers.PreTrainedTokenizerFast:
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: number for number, letter in enumerate(letters)}
+    inner = Tokenizer(models.BPE(vocabulary, []))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, eos_token=_END)

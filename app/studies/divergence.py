@@ -1,0 +1,109 @@
+"""Where two greedy lanes first differ: a near tie that widths of passes round apart, or a fault?
+
+The target reads the text before the difference again, once at width 1 as the baseline did, once
+with the very guesses of the speculative round. A near tie has a gap no larger than what the widths
+move a logit by, twice; anything else cannot be rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from app.decoding.sampling import Penalties
+from app.models.session import MAX_CHUNK, Block, CausalModel, Session
+from app.run.events import Divergence, Token
+from app.run.metrics import same_text
+from app.run.record import Repetition, RunRecord
+
+_ROUNDINGS = 8
+"""Steps of the logits' own precision that are allowed on top of what was seen to move."""
+
+
+def find_divergence(model: CausalModel[Any], record: RunRecord) -> Divergence | None:
+    """What the target says of the first difference of the first pair, or None if there is none."""
+    found = same_text(record)
+    if found is None or found.first_difference is None:
+        return None
+    fast, slow = record.repetitions("speculative")[0], record.repetitions("baseline")[0]
+    if found.first_difference >= min(len(fast.tokens), len(slow.tokens)):
+        return None
+    place = _Place.find(fast, found.first_difference)
+    here, there = _rows(model, record, place)
+    token, baseline = fast.tokens[place.index], slow.tokens[place.index]
+    gap = float(here[baseline.id] - here[token.id])
+    moved = float((here - there).abs().max())
+    step = _relative_step(model, record) * float(here.abs().max())
+    return Divergence(
+        run=record.run,
+        index=place.index,
+        speculative=_shown(token),
+        baseline=_shown(baseline),
+        gap=gap,
+        moved=moved,
+        width=len(place.guesses) + 1,
+        tie=abs(gap) <= 2 * moved + _ROUNDINGS * step,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A token of the speculative lane, and the pass that it came from."""
+
+    index: int
+    start: int
+    """How many tokens had been committed before the pass."""
+    guesses: tuple[int, ...]
+    written: tuple[int, ...]
+
+    @classmethod
+    def find(cls, lane: Repetition, index: int) -> _Place:
+        """The pass that committed the lane's token at `index`."""
+        start = 1
+        for round_ in lane.rounds:
+            if start <= index < start + len(round_.committed):
+                accepted = [t.id for t in round_.committed if t.status == "accepted"]
+                guesses = (*accepted, *(t.id for t in round_.thrown))
+                return cls(index, start, guesses, tuple(lane.token_ids))
+            start += len(round_.committed)
+        return cls(index, index, (), tuple(lane.token_ids))
+
+
+def _rows(
+    model: CausalModel[Any], record: RunRecord, place: _Place
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The target's logits at the difference: at width 1, and in the speculative round's pass."""
+    sampling = record.settings.sampling
+    before = [*record.prompt_ids, *place.written[: place.start]]
+    text = [*record.prompt_ids, *place.written[: place.index]]
+    prompt_length = len(record.prompt_ids)
+    alone = _read(model, text, Block())
+    alone = Penalties(sampling, prompt_length).apply(alone, text, None)
+    block = Block(place.guesses, device=model.device)
+    wide = _read(model, before, block)
+    wide = Penalties(sampling, prompt_length).apply(wide, before, block)
+    return alone[0], wide[place.index - place.start]
+
+
+def _read(model: CausalModel[Any], text: Sequence[int], block: Block) -> torch.Tensor:
+    """Rows behind a text's last token and each guess, the text before it read in chunks."""
+    session = Session(model, len(text) + len(block))
+    for upto in range(MAX_CHUNK, len(text), MAX_CHUNK):
+        session.read(text, rows=1, upto=upto)
+    if len(text) > 1:
+        session.read(text, rows=1, upto=len(text) - 1)
+    return session.read(text, block, rows=len(block) + 1).logits.float()
+
+
+def _relative_step(model: CausalModel[Any], record: RunRecord) -> float:
+    """The relative step of the numbers that the model's logits are made of."""
+    row = Session(model, 1).read(record.prompt_ids[:1], rows=1).logits
+    return float(torch.finfo(row.dtype).eps)
+
+
+def _shown(token: Token) -> Token:
+    """The token without what a reader has in the lane already."""
+    return Token(id=token.id, text=token.text, status=token.status)

@@ -1,0 +1,30 @@
+"""Runs every model once before anything is timed, so that no lane pays for being first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.decoding.clock import clock_for
+from app.models.language_model import LanguageModel
+from app.models.session import Block
+
+_LONGEST = 8
+"""Tokens of the prompt that are read."""
+
+
+def warm_up(model: LanguageModel, prompt_ids: Sequence[int], *, width: int) -> None:
+    """Reads some of a prompt, then one token, then `width` at once, as a run will.
+
+    Nothing is taken back, as a model may be unable to, and no position is behind the model's last.
+    """
+    room = model.context_length - 2
+    if room < 1:
+        return
+    width = min(width, room)
+    ids = [token % model.rows for token in prompt_ids[: min(_LONGEST, room - width + 1)]]
+    session = model.open(len(ids) + width + 1)
+    session.read(ids, rows=1)
+    session.read([*ids, ids[-1]], rows=1)
+    guesses = Block([0] * (width - 1), device=model.device)
+    session.read([*ids, *ids[-1:] * 2], guesses, rows=width)
+    clock_for(model.device).wait()  # or the first lane would wait for what a card has still to do

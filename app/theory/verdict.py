@@ -1,0 +1,137 @@
+"""Does it pay? A verdict in one plain sentence, with the reason where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.theory.account import Prediction, prediction
+from app.theory.costs import StepCosts
+
+CLOSE = 0.05
+"""One pair, or a prediction, this near to 1× decides nothing."""
+
+NAMED_FROM = 0.25
+"""A cost is named as the reason from this many single steps a round on."""
+
+Outcome = Literal["pays", "does not pay", "too close to call", "unknown"]
+"""What a verdict comes to."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A speed-up as measured: its value and, with more than one pair, its interval."""
+
+    speedup: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def range(self) -> str:
+        """The interval, or that there is none."""
+        if self.low is None or self.high is None:
+            return "one pair, no spread"
+        return f"{self.low:.2f}–{self.high:.2f}"
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the value and its interval say."""
+        low = self.speedup * (1.0 - CLOSE) if self.low is None else self.low
+        high = self.speedup * (1.0 + CLOSE) if self.high is None else self.high
+        if low > 1.0:
+            return "pays"
+        return "does not pay" if high < 1.0 else "too close to call"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a run says about whether speculation pays."""
+
+    outcome: Outcome
+    text: str
+
+
+def verdict(
+    measured: Measured | None,
+    draft_length: int,
+    *,
+    costs: StepCosts | None = None,
+    acceptance: float | None = None,
+    best: int | None = None,
+) -> Verdict:
+    """The verdict on a measured run; reasons need costs and an acceptance, and so does the best
+    draft length, unless a sweep has measured it.
+    """
+    if measured is None:
+        return Verdict("unknown", "no verdict: no pair of lanes was measured")
+    expected = None
+    if costs is not None and acceptance is not None:
+        expected = prediction(acceptance, draft_length, costs=costs)
+    outcome = measured.outcome
+    if outcome == "pays":
+        best = expected.best_draft_length if expected and best is None else best
+        tail = f", best at {best}" if best else ""
+        return Verdict(outcome, f"pays: {measured.speedup:.2f}× ({measured.range}){tail}")
+    if outcome == "too close to call":
+        one = f"{measured.speedup:.2f}×, " if measured.low is None else ""
+        return Verdict(outcome, f"too close to call ({one}{measured.range})")
+    why = f"{measured.speedup:.2f}× ({measured.range})"
+    if costs is not None and acceptance is not None and expected is not None:
+        why = _reason(measured, costs, acceptance=acceptance, expected=expected)
+        why += _instead(expected)
+    return Verdict(outcome, f"does not pay here: {why}")
+
+
+def _reason(
+    measured: Measured, costs: StepCosts, *, acceptance: float, expected: Prediction
+) -> str:
+    """The one reason to name.
+
+    The dearest part of a round, if the round would pay without what that part costs beyond a
+    baseline token, or if even a fully accepted draft would not pay; else too low an acceptance;
+    else, where the costs promise a gain, that they do.
+    """
+    tokens, gain = expected.tokens_per_loop, expected.speedup
+    round_seconds = costs.round_seconds(expected.draft_length)
+    if tokens is None or gain is None or round_seconds is None:
+        return f"{measured.speedup:.2f}× ({measured.range})"
+    if gain >= 1.0:
+        return (
+            f"{measured.speedup:.2f}× ({measured.range}), where the cost of its passes "
+            f"promises {gain:.2f}×"
+        )
+    excess, words = _dearest(costs, expected.draft_length)
+    hopeless = expected.break_even is None
+    decides = excess >= NAMED_FROM and tokens > round_seconds / costs.single - excess
+    if hopeless or decides:
+        return words
+    return (
+        f"acceptance {acceptance:.2f} is below the {expected.break_even:.2f} that would break even"
+    )
+
+
+def _dearest(costs: StepCosts, draft_length: int) -> tuple[float, str]:
+    """The part of a round that costs most beyond a baseline token, in single steps; and words."""
+    single = costs.single
+    verify = costs.passes[draft_length + 1]
+    step, own = costs.draft_step / single, costs.overhead - costs.baseline_overhead
+    return max(
+        (
+            (verify - costs.passes[1]) / single,
+            f"the verify pass costs {verify / costs.passes[1]:.1f} single steps",
+        ),
+        (draft_length * step, f"the draft costs {step:.1f} single steps a token"),
+        (own / single, f"a round's own work costs {costs.overhead / single:.1f} single steps"),
+    )
+
+
+def _instead(expected: Prediction) -> str:
+    """The draft length that should pay, if another one should."""
+    if expected.best_draft_length in (0, expected.draft_length):
+        return ""
+    if expected.best_speedup * (1.0 - CLOSE) <= 1.0:
+        return ""
+    return (
+        f"; a draft length of {expected.best_draft_length} should pay, "
+        f"{expected.best_speedup:.2f}× predicted"
+    )

@@ -1,0 +1,96 @@
+"""A round waits for the device once, when its verdict comes home.
+
+Tensors on the device `meta` have no values: whatever asks one for its value, as a hidden wait for a
+card would, raises.
+"""
+
+import pytest
+import torch
+
+from app.decoding.contracts import Draft, Read, TargetRows
+from app.decoding.loop import decode, draws_on
+from app.decoding.proposers.ngram import Ngram
+from app.decoding.sampling import Penalties
+from app.decoding.verifiers import make_verifier
+from app.models.pair import DraftWidths
+from app.models.session import Reading
+from app.run.settings import Sampling
+from toys import DraftModel, FakeClock, Script, make_lane, next_is
+
+META = torch.device("meta")
+WIDTH = 5000
+TEXT = [1, 2, 3, 1, 2]
+
+SAMPLINGS = [
+    Sampling(),
+    Sampling(repetition_penalty=1.3, presence_penalty=0.7),
+    Sampling(temperature=0.8, top_k=40, top_p=0.9, min_p=0.05, repetition_penalty=1.3),
+]
+
+
+def drafted(proposer) -> Draft:
+    """What a proposer makes of readings without values."""
+    asking = proposer.propose(TEXT, limit=3, round_=0)
+    answer = None
+    while True:
+        try:
+            request = asking.send(answer)
+        except StopIteration as done:
+            return done.value
+        reading = Reading(torch.empty(1, WIDTH, device=META))
+        answer = reading if isinstance(request, Read) else len(TEXT)
+
+
+def draft_model(sampling: Sampling) -> DraftModel:
+    return DraftModel(
+        sampling=sampling,
+        widths=DraftWidths(WIDTH, WIDTH, WIDTH),
+        context=64,
+        device=META,
+        prompt_length=2,
+        end_ids=[7],
+    )
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("method", ["ngram", "draft-model"])
+def test_nothing_of_a_round_asks_the_device_before_the_end(method, sampling):
+    ngram = Ngram(shortest=1, longest=2, end_ids=[], device=META)
+    draft = drafted(ngram if method == "ngram" else draft_model(sampling))
+    assert len(draft) == 3
+    assert draft.block.tensor().device == META
+    logits = torch.empty(len(draft) + 1, WIDTH, device=META)
+    logits = Penalties(sampling, 2).apply(logits, TEXT, draft.block)
+    rows = TargetRows(logits, sampling)
+    draws = draws_on([0.5] * (len(draft) + 1), META)
+    verdict = make_verifier("exact", sampling).verify(draft, rows, draws)
+    assert {verdict.accepted.device, verdict.next.device, rows.finite.device} == {META}
+
+
+def test_the_seconds_of_every_chunk_of_a_prompt_count():
+    # D02: a card goes on reading while the loop's events are looked at.
+    class Card(FakeClock):
+        busy_until = 0.0
+
+        def wait(self):
+            self.time = max(self.time, self.busy_until)
+
+    clock = Card()
+
+    class Queued(Script):
+        def answer(self, request):
+            clock.busy_until = max(clock.time, clock.busy_until) + 1.0
+            if request.upto == len(request.text):
+                clock.wait()  # the verdict's copy home
+            return super().answer(request)
+
+    lane = make_lane([1] * 1300, clock=clock, max_new_tokens=1)
+    reader = Queued(next_is(lambda prefix: 5))
+    steps, answer = decode(lane), None
+    while True:
+        step = steps.send(answer)
+        answer = reader.answer(step) if isinstance(step, Read) else None
+        if type(step).__name__ == "FirstToken":
+            assert step.seconds == pytest.approx(3.0)
+            return
+        clock.spend(100.0 if answer is None else 0.0)

@@ -1,0 +1,138 @@
+"""What only a graphics card can show; skipped without one.
+
+Run there: python -m pytest -m gpu tests/gpu && python tests/benchmarks/decoding.py --device cuda
+"""
+
+import gc
+import warnings
+
+import pytest
+import torch
+
+from app.decoding.clock import clock_for
+from app.decoding.drivers import run_lane
+from app.decoding.loop import decode
+from app.models.language_model import LanguageModel
+from app.models.proofs import prove_rewinding, prove_rows_independent
+from app.run.identities import violations
+from app.run.metrics import counts
+from app.run.problems import Problem
+from app.run.settings import Sampling
+from toys import Guesses, draft_model, make_lane, run, sessions, tiny_llama, wrapped
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no graphics card for torch"),
+]
+
+
+def on_card(seed=1, *, noise=0.0, dtype=torch.float32) -> LanguageModel:
+    return wrapped(tiny_llama(seed, noise=noise).inner.to("cuda", dtype))
+
+
+def lane(prompt, *, sampling=Sampling(), tokens=40, **changes):
+    clock = clock_for(torch.device("cuda"))
+    return make_lane(prompt, sampling=sampling, clock=clock, max_new_tokens=tokens, **changes)
+
+
+def drafting(sampling=Sampling()):
+    made = draft_model(width=64, sampling=sampling, prompt_length=3)
+    made._device = torch.device("cuda")
+    return made
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_both_proofs_hold(dtype):
+    model = on_card(dtype=dtype)
+    assert prove_rewinding(model).holds
+    assert prove_rows_independent(model).holds
+
+
+@pytest.mark.parametrize("gamma", [1, 3, 8])
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_greedy_text_is_the_plain_one_in_fp32(gamma, noise):
+    torch.backends.cuda.matmul.allow_tf32 = False
+    target, draft = on_card(1), on_card(1, noise=noise)
+    plain = run(lane([3, 1, 4]), sessions(target))
+    fast = run(lane([3, 1, 4], proposer=drafting(), draft_length=gamma), sessions(target, draft))
+    assert violations(fast) == []
+    assert fast.token_ids == plain.token_ids
+
+
+def test_a_copy_is_nearly_always_right_in_bf16():
+    target, draft = on_card(3, dtype=torch.bfloat16), on_card(3, dtype=torch.bfloat16)
+    fast = run(lane([5, 9, 2], proposer=drafting(), tokens=101), sessions(target, draft))
+    assert counts(fast).acceptance_rate > 0.8
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.8, top_p=0.9, seed=3)])
+@pytest.mark.parametrize("model_drafts", [False, True])
+def test_a_round_waits_for_the_card_once(sampling, model_drafts):
+    target, draft = on_card(1), on_card(1, noise=0.05)
+    guess = Guesses(lambda text, r: [text[-1], 5, 6])
+    proposer = drafting(sampling) if model_drafts else guess
+    steps = run_lane(
+        decode(lane([3, 1, 4], proposer=proposer, sampling=sampling, tokens=24)),
+        sessions(target, draft),
+        lambda: None,
+    )
+    waits = []
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        while True:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                event = next(steps, None)
+            if event is None:
+                break
+            if type(event).__name__ == "RoundCommitted":
+                waits.append(sum("synchroniz" in str(w.message) for w in caught))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert max(waits) == 1
+
+
+def test_phases_add_up_to_the_round():
+    repetition = run(lane([3, 1, 4], proposer=drafting()), sessions(on_card(1), on_card(2)))
+    for round_ in repetition.rounds[1:]:
+        phases = round_.phases
+        assert phases.draft > 0
+        assert phases.verify > 0
+        assert phases.outside_models < phases.total
+
+
+def test_nf4_loads_proves_and_decodes():
+    bitsandbytes = pytest.importorskip("bitsandbytes")
+    model = tiny_llama(1, hidden_size=128, intermediate_size=256).inner.to(torch.bfloat16)
+    for name, layer in list(model.model.named_modules()):
+        if isinstance(layer, torch.nn.Linear):
+            parent = model.model.get_submodule(name.rpartition(".")[0])
+            packed = bitsandbytes.nn.Linear4bit(
+                layer.in_features,
+                layer.out_features,
+                bias=False,
+                compute_dtype=torch.bfloat16,
+                quant_type="nf4",
+            )
+            packed.load_state_dict(layer.state_dict())
+            setattr(parent, name.rpartition(".")[2], packed)
+    card = wrapped(model.to("cuda"))
+    assert prove_rewinding(card).holds
+    assert prove_rows_independent(card).holds
+    fast = run(lane([3, 1, 4], proposer=Guesses(lambda t, r: [1, 2, 3])), sessions(card))
+    assert violations(fast) == []
+
+
+def test_out_of_memory_is_a_problem_and_memory_returns():
+    gc.collect()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    model = on_card(1)
+    free, _ = torch.cuda.mem_get_info()
+    hog = torch.empty(int(free * 0.98), dtype=torch.uint8, device="cuda")
+    with pytest.raises(Problem, match="memory"):
+        model.open(1 << 28).read([1, 2, 3], rows=1)
+    del hog, model
+    gc.collect()
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_allocated() <= before + (1 << 20)

@@ -1,0 +1,117 @@
+"""What the window knows of its engine."""
+
+from __future__ import annotations
+
+import pytest
+from scripted_engine import prepared, run_of
+
+from app.engine.protocol import (
+    CountTokens,
+    EngineEnded,
+    EngineReady,
+    JobCancelled,
+    JobProblem,
+    Run,
+    Stop,
+)
+from app.gui.engine_link import EngineLink
+from app.run.events import RunEnded
+from app.run.preparation import Prepare
+from app.run.problems import Problem
+from app.run.settings import RunSettings
+
+SETTINGS = RunSettings(pair="embedded", prompt="Hi")
+
+
+@pytest.fixture
+def link(client) -> EngineLink:
+    return EngineLink(client, clock=lambda: 0.0)
+
+
+def test_a_slow_start_tells_how_long_it_takes(client):
+    now = [0.0]
+    link = EngineLink(client, clock=lambda: now[0])
+    link.start()
+    assert link.words() == "Engine is starting"
+    now[0] = 12.4
+    assert link.words() == "Engine is starting (12 s)"
+
+
+def test_another_pair_replaces_the_one_that_is_being_made_ready(link, client):
+    link.prepare("one", None, None)
+    link.prepare("two", None, None)
+    assert client.sent == [Prepare("one"), Stop(), Prepare("two")]
+    client.play(EngineReady("2", "cpu"), JobCancelled())
+    link.pull()
+    assert link.job == "prepare"
+    client.play(prepared("two"))
+    link.pull()
+    assert link.job == ""
+    assert link.pair == "two"
+
+
+def test_the_problem_of_a_pair_that_was_replaced_is_nobodys(link, client):
+    link.prepare("one", None, None)
+    link.prepare("two", None, None)
+    client.play(JobProblem("The download failed."))
+    link.pull()
+    assert link.trouble is None
+    assert link.job == "prepare"
+
+
+def test_a_question_that_fails_ends_no_job(link, client):
+    link.prepare("one", None, None)
+    client.play(JobProblem("No prompt.", question=3))
+    link.pull()
+    assert link.job == "prepare"
+    assert link.trouble is None
+
+
+def test_nothing_is_counted_before_there_is_a_tokenizer(link, client):
+    link.count("Hi", system="", raw=False)
+    assert client.sent == []
+    client.ready()
+    link.start()
+    link.pull()
+    number = link.count("Hi", system="", raw=False)
+    assert client.sent == [CountTokens(number, "Hi")]
+
+
+def test_a_run_out_of_range_is_refused(link, client):
+    with pytest.raises(Problem):
+        link.run(RunSettings(pair="embedded", prompt="Hi", draft_length=65))
+    assert client.sent == []
+
+
+def test_a_pair_is_not_changed_during_a_run(link, client):
+    link.run(SETTINGS)
+    link.prepare("two", None, None)
+    assert [type(command) for command in client.sent] == [Run]
+
+
+def test_an_engine_that_ends_while_a_run_waits_forgets_it(link, client):
+    link.prepare("one", None, None)
+    link.run(SETTINGS)
+    assert link.waits
+    client.play(EngineEnded("The engine ended with code 3.", expected=False))
+    link.pull()
+    assert not link.busy
+    assert link.phase == "trouble"
+    assert "code 3" in link.trouble.message
+
+
+def test_an_engine_that_was_asked_to_end_is_no_trouble(link, client):
+    link.run(SETTINGS)
+    client.play(EngineEnded("The engine was closed, as asked.", expected=True))
+    link.pull()
+    assert link.trouble is None
+    assert link.words() == "Engine is off"
+
+
+def test_trouble_is_overtaken_by_the_next_job(link, client):
+    link.run(SETTINGS)
+    client.play(run_of()[0], RunEnded("r", "failed", "No.", "Yes."))
+    link.pull()
+    assert link.trouble.remedy == "Yes."
+    link.run(SETTINGS)
+    assert link.trouble is None

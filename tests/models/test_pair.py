@@ -1,0 +1,45 @@
+"""What a loaded pair says of itself, with and without the use of its draft model."""
+
+from types import SimpleNamespace
+
+from app.models.pair import LoadedPair
+from app.models.proofs import Proof
+from app.run.preparation import Prepare
+
+
+def model(*, rewinds):
+    return SimpleNamespace(
+        rewinding=Proof(rewinds, "tried"),
+        rows=Proof(True, "tried"),
+        folder=SimpleNamespace(suggested_sampling=None),
+        notes=("tiny: it has a note.",),
+    )
+
+
+def pair(*, target=True, draft=True):
+    wanted, warnings = Prepare("p"), ("fp32 is asked for.",)
+    models = model(rewinds=target), model(rewinds=draft)
+    return LoadedPair(wanted, *models, None, warnings, ("No speed-up is possible.",))
+
+
+def test_a_draft_model_that_is_not_used_refuses_nothing():
+    # Its n-grams are the target's own text: what the draft model cannot do does not matter.
+    lame = pair(draft=False)
+    assert lame.refusal(drafting=False) == ""
+    assert "draft model" in lame.refusal(drafting=True)
+
+
+def test_a_target_that_cannot_be_rewound_refuses_every_method():
+    lame = pair(target=False)
+    assert lame.refusal(drafting=False) == lame.refusal(drafting=True) != ""
+
+
+def test_notes_about_the_draft_model_belong_to_runs_that_use_it():
+    assert pair().notes(drafting=False) == ("fp32 is asked for.", "tiny: it has a note.")
+    assert pair().notes(drafting=True) == (
+        "No speed-up is possible.",
+        "fp32 is asked for.",
+        "tiny: it has a note.",
+        "tiny: it has a note.",
+    )
+    assert len(pair(draft=False).notes(drafting=True)) == 5

@@ -1,0 +1,60 @@
+"""Prompts as ids: the chat template, prompts of nothing, and tokenizer files that are not whole."""
+
+import pytest
+from tokenizers import Tokenizer as Inner
+from tokenizers import models, pre_tokenizers
+
+from app.models.tokenizer import Tokenizer
+from app.run.problems import Problem
+
+
+def folder(path, *, begins=True, template=""):
+    """A folder with a byte tokenizer: 256 bytes, and a token that begins a text or none."""
+    from transformers import PreTrainedTokenizerFast
+
+    letters = {letter: i for i, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    inner = Inner(models.BPE(vocab=letters, merges=[]))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.add_special_tokens(["<s>"])
+    whole = PreTrainedTokenizerFast(
+        tokenizer_object=inner, **{"bos_token": "<s>"} if begins else {}
+    )
+    if template:
+        whole.chat_template = template
+    whole.save_pretrained(path)
+    return path
+
+
+def test_a_raw_prompt_of_nothing_is_the_token_that_begins_a_text(tmp_path):
+    # A30: only if there is one, and only if it was asked for raw.
+    tokenizer = Tokenizer(folder(tmp_path))
+    assert tokenizer.encode_prompt("", raw=True) == [256]
+    assert len(tokenizer.encode_prompt(" ", raw=True)) == 1
+    for prompt in ("", "  \n"):
+        with pytest.raises(Problem, match="empty"):
+            tokenizer.encode_prompt(prompt)
+
+
+def test_a_prompt_of_nothing_is_refused_where_no_token_begins_a_text(tmp_path):
+    with pytest.raises(Problem, match="empty"):
+        Tokenizer(folder(tmp_path, begins=False)).encode_prompt("", raw=True)
+
+
+def test_a_template_that_writes_nothing_is_refused(tmp_path):
+    tokenizer = Tokenizer(folder(tmp_path, template="{# nothing #}"))
+    with pytest.raises(Problem, match="empty"):
+        tokenizer.encode_prompt("hello")
+    assert len(tokenizer.encode_prompt("hello", raw=True)) == 5
+
+
+def test_a_template_that_refuses_is_a_problem_in_its_own_words(tmp_path):
+    tokenizer = Tokenizer(folder(tmp_path, template="{{ raise_exception('no system') }}"))
+    with pytest.raises(Problem, match="no system"):
+        tokenizer.encode_prompt("hello", system="x")
+
+
+@pytest.mark.parametrize("text", ["{}", '{"model": 1}', "[]"])
+def test_a_tokenizer_file_that_is_not_whole_is_a_problem(tmp_path, text):
+    (folder(tmp_path) / "tokenizer.json").write_text(text, encoding="utf-8")
+    with pytest.raises(Problem, match="tokenizer"):
+        Tokenizer(tmp_path)

@@ -1,0 +1,173 @@
+"""The spec, read without PyInstaller: what it names is there, and what is needed is named."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from app.selftest.surroundings import CLASSES, PACKAGES
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEC = ROOT / "packaging" / "foretoken.spec"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def read_spec(patch: pytest.MonkeyPatch, flavour: str) -> SimpleNamespace:
+    """What the spec leaves behind, and what it has asked PyInstaller for."""
+    hooks = ModuleType("hooks")
+    hooks.copy_metadata = lambda name: [(name, f"{name}.dist-info")]
+    config = ModuleType("config")
+    config.CONF = {"workpath": "nowhere"}
+    for name, module in (("", ModuleType("PyInstaller")), (".config", config), (".utils", config)):
+        patch.setitem(sys.modules, f"PyInstaller{name}", module)
+    patch.setitem(sys.modules, "PyInstaller.utils.hooks", hooks)
+    patch.setenv("FORETOKEN_FLAVOUR", flavour)
+    asked: dict[str, tuple[tuple, dict]] = {}
+
+    def record(name):
+        def call(*arguments, **options):
+            asked[name] = (arguments, options)
+            return SimpleNamespace(binaries=[], datas=[], pure=[], scripts=[])
+
+        return call
+
+    names = {name: record(name) for name in ("Analysis", "PYZ", "EXE", "COLLECT")}
+    left = {"SPECPATH": str(SPEC.parent), **names}
+    exec(compile(SPEC.read_text(encoding="utf-8"), str(SPEC), "exec"), left)
+    return SimpleNamespace(asked=asked, **{k: v for k, v in left.items() if k.isidentifier()})
+
+
+@pytest.fixture(scope="module")
+def spec():
+    with pytest.MonkeyPatch.context() as patch:
+        yield read_spec(patch, "cpu")
+
+
+@pytest.fixture
+def analysis(spec) -> dict:
+    return spec.asked["Analysis"][1]
+
+
+def lazily_named(package: str, name: str) -> Path | None:
+    """The file of a module, found without importing anything."""
+    found = find_spec(package)
+    folder = Path(found.submodule_search_locations[0])
+    place = folder.joinpath(*name.split(".")[1:])
+    return next((f for f in (place.with_suffix(".py"), place / "__init__.py") if f.exists()), None)
+
+
+def test_entry_and_data_files_are_there(spec, analysis):
+    ((entry,),) = spec.asked["Analysis"][0]
+    assert entry == str(ROOT / "app" / "__main__.py")
+    own = {target: Path(source) for source, target in analysis["datas"] if Path(source).exists()}
+    assert own["resources"] == ROOT / "resources"
+    assert (str(ROOT / "models.yaml"), ".") in analysis["datas"]
+
+
+def test_one_folder_of_the_projects_name_without_upx(spec):
+    assert spec.asked["EXE"][1]["exclude_binaries"]
+    for part in ("EXE", "COLLECT"):
+        assert spec.asked[part][1]["name"] == PROJECT["name"]
+        assert spec.asked[part][1]["upx"] is False
+
+
+def test_metadata_that_libraries_ask_for_goes_along(spec):
+    text = lazily_named("transformers", "transformers.dependency_versions_check").read_text("utf-8")
+    (listed,) = (
+        node.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Assign) and node.targets[0].id == "pkgs_to_check_at_runtime"
+    )
+    needed = {*ast.literal_eval(listed), *PACKAGES} - {"python"}
+    plain = {name.lower().replace("_", "-") for name in spec.METADATA}
+    assert {name.lower().replace("_", "-") for name in needed} <= plain
+
+
+def test_every_module_of_ours_goes_along(analysis):
+    hidden = set(analysis["hiddenimports"])
+    for file in (ROOT / "app").rglob("*.py"):
+        name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        assert name in hidden or name == "app.__main__"
+    assert {"app.engine.worker", "app.studies.workbench", "app.selftest.plot"} <= hidden
+
+
+def test_hidden_imports_exist(analysis):
+    assert len(analysis["hiddenimports"]) == len(set(analysis["hiddenimports"]))
+    for name in analysis["hiddenimports"]:
+        package = name.partition(".")[0]
+        if package == name:
+            assert find_spec(name) is not None
+        elif package != "rich":  # hyphens in its files' names
+            assert lazily_named(package, name) is not None, name
+
+
+def test_model_classes_go_along(analysis):
+    for name in CLASSES:
+        kind = re.sub(r"ForCausalLM$", "", name).lower()
+        assert f"transformers.models.{kind}.modeling_{kind}" in analysis["hiddenimports"]
+
+
+def test_what_reads_its_own_source_keeps_it(analysis):
+    modes = analysis["module_collection_mode"]
+    assert modes["app.run"] == modes["transformers"] == "pyz+py"
+    assert modes["torch"] == "pyz"
+    assert modes["torch._inductor.config"] == modes["torch._dynamo"] == "pyz+py"
+    for name in modes:
+        assert lazily_named(name.partition(".")[0], name) is not None, name
+
+
+def test_nothing_of_ours_imports_what_is_left_out(spec):
+    for file in (ROOT / "app").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                assert not any(f"{name}.".startswith(f"{out}.") for out in spec.EXCLUDED), file
+
+
+@pytest.mark.parametrize(
+    ("place", "wanted"),
+    [
+        ("torch/lib/libtorch_cpu.so", True),
+        ("torch/bin/torch_shm_manager", True),
+        ("torch/bin/test_api", False),
+        ("torch\\test\\test_api.exe", False),
+        ("bitsandbytes/libbitsandbytes_cpu.so", True),
+        ("bitsandbytes/libbitsandbytes_cuda130.so", False),
+        ("bitsandbytes/libbitsandbytes_rocm72.so", False),
+        ("libcudart.so.13", False),
+        ("PySide6/Qt/plugins/platforms/libqxcb.so", True),
+        ("PySide6/Qt/plugins/platforms/libqoffscreen.so", True),
+        ("PySide6/Qt/plugins/platforms/libqwayland.so", True),
+        ("PySide6/Qt/plugins/iconengines/libqsvgicon.so", True),
+        ("PySide6/Qt/plugins/tls/libqopensslbackend.so", False),
+        ("PySide6/Qt/lib/libQt6DBus.so.6", True),
+        ("PySide6/QtOpenGLWidgets.abi3.so", True),
+        ("numpy.libs/libscipy_openblas64_-32a4b2a6.so", True),
+    ],
+)
+def test_what_goes_along(spec, place, wanted):
+    assert spec.is_wanted((place, place, "BINARY")) is wanted
+
+
+def test_a_link_goes_with_what_it_leads_to(spec):
+    target = "PySide6/Qt/lib/libQt6Network.so.6"
+    assert not spec.is_wanted(("libQt6Network.so.6", target, "SYMLINK"))
+
+
+def test_a_flavour_that_is_none_is_refused(monkeypatch):
+    with pytest.raises(SystemExit, match="it has to be cpu or cuda"):
+        read_spec(monkeypatch, "tpu")
+
+
+def test_what_freezing_needs_is_pinned():
+    pins = (ROOT / "packaging" / "constraints.txt").read_text(encoding="utf-8")
+    for requirement in PROJECT["optional-dependencies"]["package"]:
+        assert f"\n{requirement.partition('>')[0]}==" in pins
