@@ -24,11 +24,17 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
+_STOPPED = 130
+
+
 def main() -> int:
     """Opens the window or, given arguments, runs the command line; returns the exit code."""
     arguments = sys.argv[1:]
     if arguments:
-        from app.cli import main as command_line
+        try:
+            from app.cli import main as command_line
+        except KeyboardInterrupt:
+            return _STOPPED  # Ctrl+C before anything could listen to it
 
         return command_line(arguments)
     from app.gui.application import main as window

@@ -66,7 +66,7 @@ class Window:
         self._until(lambda: bool(self._holding("libtorch_cpu")), "no engine process")
         seconds = time.monotonic() - self._start
         time.sleep(_SETTLE_SECONDS)
-        qt, torch = self._holding("libQt6Gui"), self._holding("libtorch_cpu")
+        qt, torch = self._holding("libQt6Core"), self._holding("libtorch_cpu")
         if len(qt) != 1 or len(torch) != 1 or qt == torch:
             raise ValueError(f"{len(qt)} processes hold Qt and {len(torch)} torch: {qt}, {torch}")
         if (number := len(self.processes())) > 3:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -82,20 +83,21 @@ def _measurement(kept: _Kept) -> Measurement:
 
 
 def _read(path: Path) -> list[_Kept]:
-    """What an earlier bench has finished; the last line may have been cut off by a kill."""
+    """What an earlier bench has finished; a last line that a kill has cut off is taken away."""
     if not path.exists():
         return []
-    lines = path.read_bytes().splitlines()
+    *lines, cut = path.read_bytes().split(b"\n")
     kept = []
     for number, line in enumerate(lines, start=1):
         try:
             kept.append(msgspec.json.decode(line, type=_Kept))
         except msgspec.MsgspecError:
-            if number < len(lines):
-                raise Problem(
-                    f"{path}, line {number} is not a run of a bench.",
-                    "Name the file that an earlier bench has written, or a new one.",
-                ) from None
+            raise Problem(
+                f"{path}, line {number} is not a run of a bench.",
+                "Name the file that an earlier bench has written, or a new one.",
+            ) from None
+    if cut:
+        os.truncate(path, path.stat().st_size - len(cut))
     return kept
 
 

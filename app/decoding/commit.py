@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from app.models.detokenizer import Detokenizer
 from app.run.events import Finish
 
+_REMEMBERED = 64
+"""Ids of an earlier text that are looked at when it is continued."""
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:
@@ -40,6 +43,12 @@ class Text:
     """Committed tokens."""
     _tail: str = field(default="")
     """The end of the text, long enough to find a stop string that begins in it."""
+
+    def resume(self) -> None:
+        """Goes on behind a text that was written before: its end may begin a stop string."""
+        shown = "".join(map(self.detokenizer.add, self.ids[-_REMEMBERED:]))
+        longest = max(map(len, self.stop_strings), default=1)
+        self._tail = shown[max(len(shown) - longest + 1, 0) :]
 
     @property
     def remaining(self) -> int:

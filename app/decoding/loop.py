@@ -69,6 +69,8 @@ class LaneSetup:
     context: int
     """Most tokens that prompt and text may be together."""
     detail: Detail = "light"
+    first_draw: int = 0
+    """Draws count rounds from here: a text that is continued must not use a draw twice."""
 
 
 def decode(lane: LaneSetup) -> Steps:
@@ -155,7 +157,7 @@ class _Loop:
         lane = self._lane
         self._watch = watch = RoundWatch(lane.clock)
         limit, limited_by = self._limit(round_)
-        asking = lane.proposer.propose(lane.text.ids, limit=limit, round_=round_)
+        asking = lane.proposer.propose(lane.text.ids, limit=limit, round_=lane.first_draw + round_)
         draft: Draft = yield from watch.propose(asking)
         reading = yield from watch.verify(
             Read("target", lane.text.ids, len(lane.text.ids), draft.block, rows=len(draft) + 1)
@@ -212,6 +214,7 @@ class _Loop:
     def _draws(self, drafted: int, stream: Stream, round_: int, logits: torch.Tensor) -> Draws:
         """The round's draws, on the device of the logits; none where nothing is drawn."""
         seed = self._lane.sampling.seed
+        round_ += self._lane.first_draw
         if self._lane.sampling.greedy:
             values = [0.5] * (drafted + 1)
         else:

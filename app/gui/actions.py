@@ -95,14 +95,14 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("prompt", "Go to the prompt", "Ctrl+L", "focus_prompt", "view", "Type a prompt."),
     ActionSpec(
         "scheme_system",
-        "Colours of the system",
+        "Dark or light as the system",
         "",
         "follow_system",
         "view",
         "Dark or light as the system is.",
     ),
-    ActionSpec("scheme_dark", "Dark", "", "go_dark", "view", "Stay dark."),
-    ActionSpec("scheme_light", "Light", "", "go_light", "view", "Stay light."),
+    ActionSpec("scheme_dark", "Always dark", "", "go_dark", "view", "Stay dark."),
+    ActionSpec("scheme_light", "Always light", "", "go_light", "view", "Stay light."),
     ActionSpec(
         "restart",
         "Restart the engine",

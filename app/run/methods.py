@@ -9,6 +9,8 @@ import msgspec
 from app.run.problems import Problem
 from app.run.settings import OptionValue
 
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
 
 class Option(msgspec.Struct, frozen=True):
     """A setting that a method declares."""
@@ -31,7 +33,7 @@ class Option(msgspec.Struct, frozen=True):
         if not fits:
             bounds = f" from {self.low:g} to {self.high:g}" if self.low is not None else ""
             raise Problem(
-                f"{self.label} is {value!r}; it has to be {kind.__name__}{bounds}.", self.help
+                f"{self.label} is {value!r}; it has to be {_KINDS[kind]}{bounds}.", self.help
             )
         return value
 

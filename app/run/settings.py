@@ -72,6 +72,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system: str = ""
     raw: bool = False
     """Give the prompt to the model as it is, without its chat template."""
+    continues: str = ""
+    """The run that this one goes on from."""
+    prompt_ids: tuple[int, ...] = ()
+    """With `continues`: prompt and text of that run, to be read instead of the prompt."""
     method: str = "ngram"
     method_options: dict[str, OptionValue] = {}
     draft_length: int = 4
@@ -100,6 +104,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _within("repeats", self.repetitions, 1, 1_000, "1 is a single pair of lanes")
         if self.context_length is not None:
             _within("context length", self.context_length, 1, 10_000_000, "in tokens")
+        if bool(self.continues) != bool(self.prompt_ids):
+            raise Problem(
+                "A run that goes on needs both the run it continues and its ids.",
+                "Continue a run from the window, or start a new one.",
+            )
         if "" in self.stop_strings:
             raise Problem(
                 "A stop string is empty.", "Leave it out, or write what should end the text."

@@ -83,6 +83,8 @@ class LaneMaker:
             end_ids=self._end_ids,
             stop_strings=settings.stop_strings,
         )
+        if settings.continues:
+            text.resume()
         return LaneSetup(
             at=at,
             text=text,
@@ -93,6 +95,7 @@ class LaneMaker:
             clock=clock_for(self.pair.target.model.device),
             context=self.context,
             detail=settings.detail,
+            first_draw=len(self.prompt_ids) if settings.continues else 0,
         )
 
     def _proposer(self, at: At) -> Proposer:

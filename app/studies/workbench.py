@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from app.library.catalogue import Catalogue
@@ -116,7 +116,7 @@ def _lane_maker(pair: LoadedPair, settings: RunSettings) -> LaneMaker:
     """The maker of a run's lanes. Raises Problem for a prompt or a method that cannot work."""
     model = pair.target.model
     context = min(settings.context_length or model.context_length, model.context_length)
-    ids = pair.tokenizer.encode_prompt(settings.prompt, system=settings.system, raw=settings.raw)
+    ids = _prompt_ids(pair, settings)
     if len(ids) >= context:
         raise Problem(
             f"The prompt has {len(ids)} tokens, and the context holds {context}: nothing could be "
@@ -126,6 +126,20 @@ def _lane_maker(pair: LoadedPair, settings: RunSettings) -> LaneMaker:
     maker = LaneMaker(pair, settings, tuple(ids), context)
     maker.check()
     return maker
+
+
+def _prompt_ids(pair: LoadedPair, settings: RunSettings) -> Sequence[int]:
+    """The ids to read: of the prompt, or of the run that is continued."""
+    if not settings.continues:
+        return pair.tokenizer.encode_prompt(
+            settings.prompt, system=settings.system, raw=settings.raw
+        )
+    if not all(0 <= token < pair.target.model.rows for token in settings.prompt_ids):
+        raise Problem(
+            "The run to be continued was written by another model.",
+            "Choose the pair that it was run with.",
+        )
+    return settings.prompt_ids
 
 
 def _run_started(run: str, maker: LaneMaker) -> RunStarted:

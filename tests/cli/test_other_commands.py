@@ -195,6 +195,19 @@ def test_freeze_support_comes_before_any_import_of_ours():
     assert all(node not in tree.body for node in ours)
 
 
+def test_ctrl_c_while_the_program_is_still_read_is_130(monkeypatch):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    from types import ModuleType
+
+    unread = ModuleType("app.cli")
+    unread.__getattr__ = interrupted
+    monkeypatch.setitem(sys.modules, "app.cli", unread)
+    monkeypatch.setattr("sys.argv", ["foretoken", "models"])
+    assert entry.main() == 130
+
+
 def test_missing_streams_are_repaired():
     code = (
         "import sys; sys.stdin = sys.stdout = sys.stderr = None; import app.__main__; "

@@ -224,7 +224,7 @@ def test_a_pair_of_unknown_models_is_a_fault_where_it_names_them(tmp_path: Path)
     assert "Did you mean 'good'?" in catalogue.faults[0].remedy
 
 
-def test_a_pair_of_a_method_that_is_not_there_is_told_of(tmp_path):
+def test_a_pair_of_a_method_that_is_not_there_is_told_of(tmp_path: Path) -> None:
     text = GOOD + "  bad:\n    title: B\n    target: good\n    method: n-gram\n"
     catalogue = load(tmp_path, text)
     assert [pair.name for pair in catalogue.pairs] == ["good-pair"]

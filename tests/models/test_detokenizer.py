@@ -213,3 +213,13 @@ def test_the_first_boundary_wins():
     assert len(text((), 2, {6}).commit([0, 1, 6])) == 2
     assert text((), 2, {6}).commit([0, 6, 6]).finish == "end of text"
     assert text(("END",), 1).commit([6]).finish == "stop string"
+
+
+def test_a_text_that_is_continued_completes_its_character_and_its_stop_string():
+    flag = BYTES.encode("🚀").ids
+    before = Text([*BYTES.encode("ab").ids, *flag[:2]], Detokenizer(decode_bytes), 9)
+    before.resume()
+    assert "".join(before.commit(flag[2:]).pieces) == "🚀"
+    words = Text([3, 0], Detokenizer(decode_words), 9, (), ("END",))
+    words.resume()
+    assert words.commit([1]).finish == "stop string"

@@ -159,3 +159,34 @@ def test_the_tokenizer_of_the_embedded_model_counts_as_the_run_does(workbench, r
     record = run_here(settings(max_new_tokens=1))
     assert workbench.count_tokens(PROMPTS[0]) == len(record.prompt_ids)
     assert files.shipped_catalogue().is_file()
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.9, seed=4)])
+def test_a_stopped_run_goes_on_where_it_was(run_here, sampling):
+    whole = run_here(settings(sampling=sampling, max_new_tokens=24))
+    part = run_here(settings(sampling=sampling, max_new_tokens=9))
+    written = part.repetitions("speculative")[0].token_ids
+    rest = run_here(
+        settings(
+            sampling=sampling,
+            max_new_tokens=15,
+            continues=part.run,
+            prompt_ids=(*part.prompt_ids, *written),
+        )
+    )
+    assert rest.prompt_ids == (*part.prompt_ids, *written)
+    assert rest.settings.continues == part.run
+    new = rest.repetitions("speculative")[0]
+    if sampling.greedy:
+        assert [*written, *new.token_ids] == whole.repetitions("speculative")[0].token_ids
+        assert same_text(rest).same
+    else:
+        # The same law, not the same draws: those of the first part are spent.
+        assert new.token_ids[:4] != written[:4]
+
+
+def test_ids_of_another_model_are_refused(run_here):
+    with pytest.raises(Problem, match="another model"):
+        run_here(settings(continues="r", prompt_ids=(1, 10**6)))
+    with pytest.raises(Problem, match="both the run"):
+        run_here(settings(prompt_ids=(1, 2)))
