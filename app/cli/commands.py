@@ -118,7 +118,7 @@ def run(
     ] = False,
     report: Annotated[
         list[Path] | None,
-        typer.Option(help="Write a report: .json, .csv or .md; may repeat; replaces the file."),
+        typer.Option(help="Write a report: .json, .csv, .md or .html; may repeat; replaces it."),
     ] = None,
 ) -> None:
     """Write a text with speculative decoding, then without, and compare."""
@@ -247,7 +247,7 @@ def fetch(
 def report(
     file: Annotated[Path | None, typer.Argument(help="A JSON report.")] = None,
     to: Annotated[
-        list[Path] | None, typer.Option(help="Write it again: .json, .csv or .md; may repeat.")
+        list[Path] | None, typer.Option(help="Write it as .json, .csv, .md or .html; may repeat.")
     ] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the layout of the JSON report, field by field.")

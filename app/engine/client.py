@@ -8,6 +8,7 @@ from collections.abc import Callable
 from app.engine.process import EngineProcess
 from app.engine.protocol import (
     Command,
+    CountTokens,
     EngineEnded,
     JobCancelled,
     JobProblem,
@@ -27,7 +28,7 @@ TORCH_BENCH = "app.engine.worker:torch_bench"
 class EngineClient:
     """One engine at a time, started when needed; used by one thread, which only `close` holds up.
 
-    `on_arrival`, if set, is called by another thread whenever something has arrived; it must
+    `on_arrival`, if set, is called, mostly by another thread, when something has arrived; it must
     neither raise nor wait for the thread that uses the client.
     """
 
@@ -59,13 +60,20 @@ class EngineClient:
         self._engine = EngineProcess(self._factory, self._arrive, after=self._engine)
 
     def send(self, command: Command) -> None:
-        """Queues a command, for a new engine if none is alive; a closed client sends nothing."""
+        """Queues a command, for a new engine if none is alive; a closed client sends nothing.
+
+        What cannot cross the pipe (half a character, a number too large) is answered by a
+        JobProblem, like anything else that cannot be done.
+        """
         if not (self.alive or isinstance(command, Stop | Quit)):
             self.start()
         if self._engine is None or not self.alive:
             return
         self._jobs += isinstance(command, Prepare | Run)
-        self._engine.send(command)
+        try:
+            self._engine.send(command)
+        except (UnicodeEncodeError, OverflowError) as error:
+            self._arrive(self._engine, _unsent(command, error))
 
     def drain(self) -> list[Message]:
         """All that has arrived since the last call, in order; brings `record` up to it."""
@@ -94,7 +102,7 @@ class EngineClient:
         self.drain()
 
     def _arrive(self, engine: EngineProcess, message: Message) -> None:
-        """Takes in a message; called by the engine's thread."""
+        """Takes in a message; called by the engine's thread, and for what could not be sent."""
         self._arrived.append((engine, message))
         if self.on_arrival is not None:
             self.on_arrival()
@@ -116,6 +124,14 @@ class EngineClient:
             self._jobs = 0
         elif _ends_a_job(message):
             self._jobs = max(0, self._jobs - 1)
+
+
+def _unsent(command: Command, error: UnicodeEncodeError | OverflowError) -> JobProblem:
+    question = command.question if isinstance(command, CountTokens) else None
+    if isinstance(error, UnicodeEncodeError):
+        message = f"The text is not whole Unicode: {error.object[error.start : error.end]!r}."
+        return JobProblem(message, "Delete that half of a character.", question)
+    return JobProblem("A number of the settings is too large.", "Choose a smaller one.", question)
 
 
 def _ends_a_job(message: Message) -> bool:

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from app.engine.inbox import Inbox, Job
 from app.engine.outbox import Outbox
-from app.engine.protocol import CountTokens, EngineReady, JobCancelled, JobProblem, Run, TokenCount
+from app.engine.protocol import CountTokens, JobCancelled, JobProblem, Run, TokenCount
 from app.run.events import Outcome, Progress, RunEnded, RunEvent, RunStarted
-from app.run.preparation import Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.problems import Cancelled, Problem
 from app.run.settings import RunSettings
 

@@ -17,7 +17,7 @@ from app.run.events import (
     RunStarted,
     Struct,
 )
-from app.run.preparation import Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.settings import RunSettings
 
 
@@ -46,13 +46,6 @@ class Quit(Struct, frozen=True, tag=True):
 
 
 Command = Prepare | Run | Stop | CountTokens | Quit
-
-
-class EngineReady(Struct, frozen=True, tag=True):
-    """The engine has imported what it needs and waits for commands."""
-
-    torch: str
-    device: str
 
 
 class TokenCount(Struct, frozen=True, tag=True):

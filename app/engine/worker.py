@@ -5,24 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from app import files
 from app.engine.inbox import GRACE_SECONDS, Inbox, receive
-from app.engine.jobs import Bench, Engine, Pause, Report
+from app.engine.jobs import Bench, Engine
 from app.engine.outbox import Outbox
-from app.engine.protocol import EngineReady, JobProblem
+from app.engine.protocol import JobProblem
 from app.engine.surroundings import log_file, settle
-from app.run.events import RunEvent
-from app.run.preparation import Prepare, Prepared
-from app.run.settings import RunSettings
-
-if TYPE_CHECKING:
-    from app.studies.workbench import Workbench
 
 COULD_NOT_START = 3
 """The exit code of an engine whose libraries could not be loaded."""
@@ -56,7 +48,7 @@ def torch_bench() -> Bench:
     from app.studies.workbench import Workbench
 
     catalogue = load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
-    return _TorchBench(Workbench(catalogue))
+    return Workbench(catalogue)
 
 
 def _serve(factory: str, inbox: Inbox, outbox: Outbox) -> int:
@@ -76,34 +68,3 @@ def _serve(factory: str, inbox: Inbox, outbox: Outbox) -> int:
 def _made(factory: str) -> Bench:
     module, _, name = factory.partition(":")
     return cast(Bench, getattr(import_module(module), name)())
-
-
-@dataclass(frozen=True)
-class _TorchBench:
-    """A workbench, spoken to in the words of the protocol."""
-
-    workbench: Workbench
-
-    def ready(self) -> EngineReady:
-        import torch
-
-        from app.models.machine import choose_device, device_name
-
-        return EngineReady(str(torch.__version__), device_name(choose_device(None)))
-
-    def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
-        return self.workbench.prepare(wanted, report=report, pause=pause)
-
-    def run(
-        self,
-        run: str,
-        settings: RunSettings,
-        *,
-        emit: Callable[[RunEvent], None],
-        report: Report,
-        pause: Pause,
-    ) -> None:
-        self.workbench.run(run, settings, emit=emit, report=report, pause=pause)
-
-    def count_tokens(self, prompt: str, *, system: str, raw: bool) -> int:
-        return self.workbench.count_tokens(prompt, system=system, raw=raw)

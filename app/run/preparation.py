@@ -27,3 +27,10 @@ class Prepared(Struct, frozen=True, tag=True):
     lossless: bool
     """Whether the models can hold a lossless rule's promise."""
     notes: tuple[str, ...] = ()
+
+
+class EngineReady(Struct, frozen=True, tag=True):
+    """The engine has imported what it needs and waits for commands."""
+
+    torch: str
+    device: str

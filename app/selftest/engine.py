@@ -9,12 +9,13 @@ from pathlib import Path
 
 from app import files
 from app.engine.client import EngineClient
-from app.engine.protocol import EngineEnded, EngineReady, JobProblem, Message, Run
+from app.engine.protocol import EngineEnded, JobProblem, Message, Run
 from app.engine.surroundings import log_file
 from app.library.catalogue import Catalogue, load_catalogue
 from app.library.sources import is_download_needed
 from app.reports import FORMATS, read_record, write_report
 from app.run.events import RunEnded
+from app.run.preparation import EngineReady
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings

@@ -77,7 +77,7 @@ def bench_costs(
     bench: Workbench, settings: RunSettings, longest_draft: int, *, report: Report, pause: Pause
 ) -> PassCosts:
     """What passes cost for the pair of these settings, measured now."""
-    pair = bench.ready(preparation(settings), report=report, pause=pause)
+    pair = bench.loaded(preparation(settings), report=report, pause=pause)
     report(Progress("measuring the passes"))
     return measure_passes(pair, longest_draft, pause=pause)
 

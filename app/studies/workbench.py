@@ -6,14 +6,22 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
+import torch
+
 from app.library.catalogue import Catalogue
-from app.models.machine import PeakWatch, environment, release_memory
+from app.models.machine import (
+    PeakWatch,
+    choose_device,
+    device_name,
+    environment,
+    release_memory,
+)
 from app.models.pair import LoadedPair
 from app.models.preparing import load_pair
 from app.run.events import LaneEnded, Outcome, Progress, RunEnded, RunEvent, RunStarted
 from app.run.identities import violations
 from app.run.methods import Method
-from app.run.preparation import Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.problems import Cancelled, Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
@@ -33,17 +41,21 @@ class Workbench:
         self._catalogue = catalogue
         self._pair: LoadedPair | None = None
 
+    def ready(self) -> EngineReady:
+        """The library and the device that models will run on."""
+        return EngineReady(str(torch.__version__), device_name(choose_device(None)))
+
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
         """Fetches, converts, loads and proves the models of a pair, unless they are ready.
 
         Raises Problem for what a person can mend, Cancelled when `pause` does.
         """
-        pair = self.ready(wanted, report=report, pause=pause)
+        pair = self.loaded(wanted, report=report, pause=pause)
         context = pair.target.model.context_length
         facts = pair.target.facts, pair.draft.facts if pair.draft else None
         return Prepared(wanted.pair, *facts, context, pair.exact, pair.notes(drafting=True))
 
-    def ready(self, wanted: Prepare, *, report: Report, pause: Pause) -> LoadedPair:
+    def loaded(self, wanted: Prepare, *, report: Report, pause: Pause) -> LoadedPair:
         """The pair as wanted; reloaded only if it is not what is loaded."""
         entry = self._catalogue.pair(wanted.pair)
         if self._pair is None or self._pair.wanted != wanted:
@@ -66,7 +78,7 @@ class Workbench:
         """
         settings.check()
         Method.named(settings.method).filled(settings.method_options)
-        pair = self.ready(preparation(settings), report=report, pause=pause)
+        pair = self.loaded(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings)
         for event in _events(run, maker, report=report, pause=pause):
             emit(event)

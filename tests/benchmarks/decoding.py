@@ -99,7 +99,7 @@ class Bench:
 
     def _theirs(self, ids: tuple[int, ...]) -> float:
         wanted = Prepare("embedded", self._precision, None, self._device)  # type: ignore[arg-type]
-        pair = self._bench.ready(wanted, report=lambda progress: None, pause=lambda: None)
+        pair = self._bench.loaded(wanted, report=lambda progress: None, pause=lambda: None)
         model = pair.target.model
         model.inner.generation_config.eos_token_id = None
         prompt = torch.tensor([ids], device=model.device)

@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parent))
 from engine_watch import FAKE, Listening, Strays
 
 from app.engine.client import EngineClient
-from app.engine.protocol import EngineReady
+from app.run.preparation import EngineReady
 
 
 @pytest.fixture

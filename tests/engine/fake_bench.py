@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Callable, Iterator
 
 from app.engine.jobs import Pause, Report
-from app.engine.protocol import EngineReady
 from app.run.events import (
     At,
     Environment,
@@ -31,7 +30,7 @@ from app.run.events import (
     RunStarted,
     Token,
 )
-from app.run.preparation import Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.problems import Cancelled, Problem
 from app.run.settings import OptionValue, RunSettings
 

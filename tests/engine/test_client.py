@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import msgspec
 import pytest
 from engine_watch import PATIENCE, Listening
 from fake_bench import FakeBench, settings_of
@@ -14,7 +15,6 @@ from app.engine.client import EngineClient
 from app.engine.protocol import (
     CountTokens,
     EngineEnded,
-    EngineReady,
     JobCancelled,
     JobProblem,
     Quit,
@@ -24,8 +24,9 @@ from app.engine.protocol import (
 )
 from app.engine.surroundings import LOG_BYTES, log_file
 from app.run.events import PromptRead, RoundCommitted, RunEnded, RunEvent
-from app.run.preparation import Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.record import RunRecord
+from app.run.settings import Sampling
 
 
 def test_a_run_arrives_as_it_was_told_and_the_record_is_that_of_its_events(
@@ -79,6 +80,26 @@ def test_a_question_is_answered_while_a_run_goes_on(engine: Listening) -> None:
     assert JobProblem("No prompt.", "Write one.", question=2) in heard
     assert engine.client.busy
     engine.client.send(Stop())
+    engine.until(RunEnded)
+    assert not engine.client.busy
+
+
+def test_what_cannot_be_sent_is_a_problem_and_leaves_no_job_open(engine: Listening) -> None:
+    # A text field can hold half a character; a seed can be longer than the pipe's numbers.
+    half = msgspec.structs.replace(settings_of(), prompt="a\ud83db")
+    long = msgspec.structs.replace(settings_of(), sampling=Sampling(seed=2**70))
+    for command, word in (
+        (Run("a", half), "'\\ud83d'"),
+        (Run("b", long), "too large"),
+        (CountTokens(7, half.prompt), "'\\ud83d'"),
+    ):
+        engine.client.send(command)
+        problem = engine.until(JobProblem)[-1]
+        assert isinstance(problem, JobProblem)
+        assert word in problem.message
+        assert problem.question == (7 if isinstance(command, CountTokens) else None)
+        assert not engine.client.busy
+    engine.client.send(Run("c", settings_of()))
     engine.until(RunEnded)
     assert not engine.client.busy
 

@@ -13,9 +13,9 @@ from engine_watch import FAKE, PATIENCE, Listening, Strays, wait_for
 from fake_bench import settings_of
 
 from app.engine.process import EngineProcess
-from app.engine.protocol import Command, EngineEnded, EngineReady, Message, Run, Stop
+from app.engine.protocol import Command, EngineEnded, Message, Run, Stop
 from app.run.events import FirstToken, Progress, PromptRead, RoundCommitted, RunEnded
-from app.run.preparation import Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared
 
 MOMENTS: dict[str, tuple[Command | None, type[Message]]] = {
     "between runs": (None, EngineReady),

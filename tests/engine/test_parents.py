@@ -14,8 +14,8 @@ from engine_watch import PATIENCE, wait_for
 PARENT = """
 import sys, time
 from app.engine.client import EngineClient
-from app.engine.protocol import EngineEnded, EngineReady, Run
-from app.run.preparation import Prepare, Prepared
+from app.engine.protocol import EngineEnded, Run
+from app.run.preparation import Prepare, Prepared, EngineReady
 from app.run.events import Progress
 from fake_bench import settings_of
 import psutil

@@ -5,8 +5,8 @@ from __future__ import annotations
 from engine_watch import Listening
 
 from app.engine.client import TORCH_BENCH
-from app.engine.protocol import CountTokens, EngineReady, JobProblem, Run
-from app.run.preparation import Prepare
+from app.engine.protocol import CountTokens, JobProblem, Run
+from app.run.preparation import EngineReady, Prepare
 from app.run.settings import RunSettings
 
 
