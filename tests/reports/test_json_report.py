@@ -63,7 +63,7 @@ def test_a_report_with_a_wrong_type_or_a_foreign_field_is_refused(tmp_path):
     write_report(run_record(), path, overwrite=False)
     sound = path.read_text(encoding="utf-8")
     for wrong in (
-        sound.replace('"prompt_ids": [', '"prompt_ids": ["a",', 1),
+        sound.replace('"prompt_ids": [\n', '"prompt_ids": ["a",\n', 1),
         sound.replace('"run":', '"more": 1, "run":', 1),
     ):
         assert wrong != sound
