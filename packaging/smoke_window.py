@@ -19,7 +19,7 @@ _START_SECONDS = 120.0
 _END_SECONDS = 20.0
 _SETTLE_SECONDS = 3.0
 _POLL_SECONDS = 0.05
-_RUN_SECONDS = 8.0
+_ASK_SECONDS = 4.0
 
 
 class Window:
@@ -84,16 +84,15 @@ class Window:
         return found.split()
 
     def run_and_export(self, report: Path, patience: float) -> None:
-        """Runs, stops after a while, and exports, by keys alone; waits for the file."""
+        """Runs the pair at hand to its end and exports, by keys alone; waits for the file."""
         deadline = time.monotonic() + patience
         self._tool("windowfocus", "--sync", self.visible("Foretoken")[0])
         self._tool("key", "ctrl+Return")
         while not self.visible("Export"):
             if time.monotonic() > deadline:
                 raise ValueError("no export was offered: the run has not ended, or not begun")
-            time.sleep(_RUN_SECONDS)
-            # Nothing is exported while a run goes on, and Escape ends what goes on.
-            self._tool("key", "ctrl+e")
+            time.sleep(_ASK_SECONDS)
+            self._tool("key", "ctrl+e")  # without effect while a run goes on
             time.sleep(1.0)
         self._tool("windowfocus", "--sync", self.visible("Export")[0])
         self._tool("key", "ctrl+a")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import warnings
 from typing import Any
 
 import torch
 
+from app.files import cache_folder
 from app.models.hugging_face import transformers
 from app.run.problems import Problem
 from app.run.settings import Precision
@@ -68,6 +70,8 @@ def precision_note(precision: Precision, requantised_from: str | None) -> str:
 
 def _why_no_bitsandbytes() -> Problem | None:
     """Why bitsandbytes cannot be used, or None; its import may fail in any way at all."""
+    # Its compiler would leave a folder in the system's temporary one.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
     # It warns that a kernel for some CPUs would have to be fetched from a hub: here nothing is.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     try:

@@ -76,13 +76,13 @@ def _raise_if_over(message: Message) -> None:
 
 
 def _with_log(result: Result) -> Result:
-    """The result with the log's last line: the log is gone when the self-test is over."""
+    """The result with the log's last complaint: the log itself is gone in the end."""
     try:
         with open(log_file(), encoding="utf-8", errors="replace") as log:
-            last = [line.strip() for line in log if line.strip()][-1:]
+            said = [line.strip() for line in log if line.strip() and " INFO " not in line]
     except OSError:
-        last = []
-    return Result(result.name, f"{result.detail} Its log ends: {last}", failed=True)
+        said = []
+    return Result(result.name, " Its log: ".join([result.detail, *said[-1:]]), failed=True)
 
 
 def _report(record: RunRecord, folder: Path, suffix: str) -> str:

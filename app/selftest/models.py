@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,6 @@ from app.studies.workbench import Workbench
 def checks(folder: Path) -> Iterator[Result]:
     """The checks, each as it is done; they write below the home folder of the self-test."""
     yield tried("devices", _devices)
-    torch.set_num_threads(1)  # models as small as these only lose by more, most on a busy machine
     yield tried("model classes", _classes)
     written = tried("tiny models", lambda: f"written to {write_tiny_pair().parent}")
     yield written
@@ -47,8 +47,8 @@ def _devices() -> str:
     found += ["Apple GPU"] if torch.backends.mps.is_available() else []
     cuda = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
     chosen = device_name(choose_device(None))
-    threads = torch.get_num_threads()
-    return f"{', '.join(found)}; taken: {chosen}; torch has {cuda}; {threads} threads"
+    cores = os.cpu_count()
+    return f"{', '.join(found)}; taken: {chosen}; torch has {cuda}; {cores} processor cores"
 
 
 def _classes() -> str:

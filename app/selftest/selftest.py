@@ -15,6 +15,9 @@ from app.selftest.result import Result
 _FOLDERS = ("FORETOKEN_HOME", "TORCHINDUCTOR_CACHE_DIR")
 """Variables that say where this program, and torch, leave files."""
 
+_THREADS = {"OMP_NUM_THREADS": "1"}
+"""Models as small as these lose by more threads, and most on a busy machine."""
+
 
 def run_selftest(show: Callable[[str], None], *, embedded: bool) -> bool:
     """Shows one line a check as it is done; whether all went well."""
@@ -39,10 +42,10 @@ def _results(embedded: bool) -> Iterator[Result]:
 @contextmanager
 def _own_home() -> Iterator[Path]:
     """A home folder for the program that is gone afterwards; child processes have it too."""
-    before = {name: os.environ.get(name) for name in _FOLDERS}
+    before = {name: os.environ.get(name) for name in (*_FOLDERS, *_THREADS)}
     # An engine that was just ended may still hold its log, which Windows does not delete then.
     with tempfile.TemporaryDirectory(prefix="foretoken-", ignore_cleanup_errors=True) as home:
-        os.environ.update(dict.fromkeys(_FOLDERS, home))
+        os.environ.update(dict.fromkeys(_FOLDERS, home) | _THREADS)
         try:
             yield Path(home)
         finally:
