@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 from PySide6.QtGui import QAction, QKeySequence
@@ -10,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.gui.plain import tip
 
-Group = Literal["run", "record", "view", "program"]
+Group = Literal["run", "record", "runs", "view", "program"]
 """Actions of one group stand together in the menu."""
 
 
@@ -22,7 +23,7 @@ class ActionSpec:
     text: str
     shortcut: str
     slot: str
-    """The method of the window that does it."""
+    """What does it: a method of the window, or of something that the window has."""
     group: Group
     help: str
     checkable: bool = False
@@ -37,13 +38,22 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "Ctrl+R",
         "run_again",
         "run",
-        "Run the settings of the run that is shown, whatever the form says by now.",
+        "Run the same settings again, whatever the form says: those of the run that is shown or, "
+        "in the list, chosen.",
+    ),
+    ActionSpec(
+        "continue",
+        "Continue",
+        "Ctrl+Shift+Return",
+        "continue_run",
+        "run",
+        "Go on where the run that is shown was cut off; both lanes go on from the same text.",
     ),
     ActionSpec(
         "speculation",
         "Speculation",
         "Ctrl+Shift+S",
-        "set_speculation",
+        "page.form.speculation.setChecked",
         "run",
         "Off: the target writes alone.",
         checkable=True,
@@ -54,7 +64,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "Ctrl+E",
         "export",
         "record",
-        "Write the run that is shown as JSON, CSV or Markdown.",
+        "Write the run that is shown as JSON, CSV, Markdown or HTML.",
     ),
     ActionSpec("open", "Open a report…", "Ctrl+O", "open_report", "record", "Show a JSON report."),
     ActionSpec(
@@ -66,10 +76,55 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "Copy the text of the speculative lane, exactly.",
     ),
     ActionSpec(
+        "open_run", "Open", "Ctrl+Shift+O", "desk.open", "runs", "Show the run that is chosen."
+    ),
+    ActionSpec(
+        "compare_runs",
+        "Compare",
+        "Ctrl+D",
+        "desk.compare",
+        "runs",
+        "Show the runs that are chosen side by side; choose several with Shift or Ctrl.",
+    ),
+    ActionSpec(
+        "export_runs",
+        "Export runs…",
+        "Ctrl+Shift+E",
+        "desk.export",
+        "runs",
+        "Write the runs that are chosen, or all if none is, to a file that can be imported.",
+    ),
+    ActionSpec(
+        "import_runs",
+        "Import runs…",
+        "Ctrl+I",
+        "desk.import_",
+        "runs",
+        "Take in runs from such a file, or from a JSON report.",
+    ),
+    ActionSpec(
+        "delete_runs",
+        "Delete…",
+        "Del",
+        "desk.delete",
+        "runs",
+        "Delete the runs that are chosen, after a question.",
+    ),
+    ActionSpec("find_runs", "Find runs", "Ctrl+F", "find_runs", "runs", "Search the kept runs."),
+    ActionSpec(
+        "show_playground",
+        "Playground",
+        "Ctrl+1",
+        "show_playground",
+        "view",
+        "Show the page where runs are made.",
+    ),
+    ActionSpec("show_runs", "Runs", "Ctrl+2", "show_runs", "view", "Show the page of kept runs."),
+    ActionSpec(
         "thrown",
         "Show rejected guesses",
         "R",
-        "set_thrown",
+        "page.set_thrown",
         "view",
         "Show guesses that were thrown away, in their place.",
         checkable=True,
@@ -78,7 +133,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "seams",
         "Show loop seams",
         "L",
-        "set_seams",
+        "page.set_seams",
         "view",
         "Show where one loop ends and the next begins.",
         checkable=True,
@@ -87,7 +142,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "charts",
         "Show charts",
         "Ctrl+Shift+H",
-        "set_charts",
+        "page.charts.setVisible",
         "view",
         "Show or hide the charts.",
         checkable=True,
@@ -97,12 +152,12 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "scheme_system",
         "Dark or light as the system",
         "",
-        "follow_system",
+        "theme.follow_system",
         "view",
         "Dark or light as the system is.",
     ),
-    ActionSpec("scheme_dark", "Always dark", "", "go_dark", "view", "Stay dark."),
-    ActionSpec("scheme_light", "Always light", "", "go_light", "view", "Stay light."),
+    ActionSpec("scheme_dark", "Always dark", "", "theme.go_dark", "view", "Stay dark."),
+    ActionSpec("scheme_light", "Always light", "", "theme.go_light", "view", "Stay light."),
     ActionSpec(
         "restart",
         "Restart the engine",
@@ -140,7 +195,7 @@ def _action(spec: ActionSpec, owner: QWidget) -> QAction:
     made.setShortcut(QKeySequence(spec.shortcut))
     keys = f" ({spec.shortcut})" if spec.shortcut else ""
     made.setToolTip(tip(spec.help + keys))
-    slot = getattr(owner, spec.slot)
+    slot = attrgetter(spec.slot)(owner)
     if spec.checkable:
         made.toggled.connect(slot)
     else:

@@ -32,14 +32,15 @@ def main() -> int:
     application.setWindowIcon(QIcon(str(files.resource("icons/foretoken.svg"))))
     theme = Theme(application)
     catalogue = load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
-    window = MainWindow(EngineLink(EngineClient()), catalogue, theme)
+    window = MainWindow(EngineLink(EngineClient()), catalogue, theme, history=files.history_file())
     return show(application, window)
 
 
 def show(application: QApplication, window: MainWindow) -> int:
     """Shows the window, starts its engine once it is up, and ends in order, Ctrl+C included."""
-    # The frame clock gives Python its turn, so that the handler runs within a frame.
-    before = signal.signal(signal.SIGINT, lambda *_: window.close())
+    # The frame clock gives Python its turn, so that the handler runs within a frame; it may run in
+    # the middle of a paint, which a window must not be closed in.
+    before = signal.signal(signal.SIGINT, lambda *_: QTimer.singleShot(0, window.close))
     faults = install_crash_dialog(window)
     window.show()
     QTimer.singleShot(0, window.begin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TypeVar
@@ -13,7 +14,7 @@ _Result = TypeVar("_Result")
 
 
 class Background:
-    """Starts work and delivers its results, in the thread that calls `deliver`."""
+    """Starts work and delivers its results, in the thread that calls `deliver`; else they wait."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []
@@ -40,10 +41,12 @@ class Background:
         except Empty:
             self._threads = [thread for thread in self._threads if thread.is_alive()]
 
-    def close(self, timeout: float = 2.0) -> None:
-        """Waits for the threads, for so long; what they bring is dropped."""
+    def wait(self, timeout: float) -> bool:
+        """Waits until all work is done, for so long; says whether it is."""
+        deadline = time.monotonic() + timeout
         for thread in self._threads:
-            thread.join(timeout)
+            thread.join(max(deadline - time.monotonic(), 0.0))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _do(
         self,

@@ -1,10 +1,11 @@
-"""The file dialogs."""
+"""The dialogs: which file, and whether to delete."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from app.reports import FORMATS, suggested_name
 from app.run.record import RunRecord
@@ -13,6 +14,7 @@ _NAMES = {
     ".json": "JSON, the whole record",
     ".csv": "CSV, a row a token",
     ".md": "Markdown, to read",
+    ".html": "HTML, a page with charts",
 }
 
 
@@ -38,3 +40,38 @@ def ask_report_path(parent: QWidget) -> Path | None:
         parent, "Open a report", str(Path.home()), "Reports (*.json);;All files (*)"
     )
     return Path(name) if name else None
+
+
+def ask_archive_path(parent: QWidget) -> Path | None:
+    """Where to write kept runs; None if nowhere after all. The dialog asks before it replaces."""
+    dialog = QFileDialog(parent, "Export runs", str(Path.home()), "Kept runs (*.jsonl)")
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(".jsonl")
+    dialog.selectFile("foretoken-runs.jsonl")
+    accepted = dialog.exec() == QFileDialog.DialogCode.Accepted
+    dialog.deleteLater()
+    return Path(dialog.selectedFiles()[0]) if accepted else None
+
+
+def ask_import_path(parent: QWidget) -> Path | None:
+    """Which file of runs to take in; None if none after all."""
+    name, _ = QFileDialog.getOpenFileName(
+        parent, "Import runs", str(Path.home()), "Runs (*.jsonl *.json);;All files (*)"
+    )
+    return Path(name) if name else None
+
+
+def confirm_delete(parent: QWidget, number: int) -> bool:
+    """Whether so many runs are really to be deleted; anything but a clear yes is no."""
+    box = QMessageBox(parent)
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setWindowTitle("Delete runs")
+    box.setText(f"Delete {f'these {number} runs' if number > 1 else 'this run'} for good?")
+    box.setInformativeText("Their records, tags and notes cannot be brought back.")
+    delete = box.addButton("Delete", QMessageBox.ButtonRole.DestructiveRole)
+    box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+    box.exec()
+    chosen = box.clickedButton() is delete
+    box.deleteLater()
+    return chosen

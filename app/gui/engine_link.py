@@ -12,7 +12,6 @@ from app.engine.protocol import (
     Command,
     CountTokens,
     EngineEnded,
-    EngineReady,
     JobCancelled,
     JobProblem,
     Message,
@@ -20,7 +19,7 @@ from app.engine.protocol import (
     Stop,
 )
 from app.run.events import ModelFacts, Progress, PromptRead, RunEnded, RunStarted
-from app.run.preparation import Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.record import RunRecord
 from app.run.settings import Precision, RunSettings
 

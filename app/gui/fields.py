@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QSpinBox,
 )
 
+from app.gui.lines_field import Lines
 from app.gui.plain import label, tip
 from app.run.methods import Option
 
@@ -148,7 +149,7 @@ class Flag(QCheckBox):
         self.setChecked(value)
 
 
-Field = WholeNumber | Number | Choice | Flag
+Field = WholeNumber | Number | Choice | Flag | Lines
 """What stands in a row: it has `get`, `put` and `edited`."""
 
 

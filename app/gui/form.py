@@ -75,6 +75,8 @@ class Form(QWidget):
             rule=self._value("rule"),
             sampling=self._sampling(),
             max_new_tokens=self._value("max_new_tokens"),
+            stop_strings=self._value("stop_strings"),
+            ignore_end_of_text=self._value("ignore_end_of_text"),
             precision=self.precision,
             context_length=self._value("context_length") or None,
             baseline=speculates,
@@ -98,7 +100,7 @@ class Form(QWidget):
             if name in self.rows:
                 self.rows[name].field.put(getattr(settings.sampling, name))
         self.rows["precision"].field.put(settings.precision)
-        for name in ("max_new_tokens", "repetitions"):
+        for name in ("max_new_tokens", "repetitions", "stop_strings", "ignore_end_of_text"):
             self.rows[name].field.put(getattr(settings, name))
         self.rows["context_length"].field.put(settings.context_length or 0)
         self._refresh()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, get_args
 
-from app.gui.fields import HIGHEST, Choice, Field, Number, WholeNumber
+from app.gui.fields import HIGHEST, Choice, Field, Flag, Number, WholeNumber
+from app.gui.lines_field import Lines
 from app.run.settings import Precision
 
 
@@ -109,6 +110,18 @@ MORE_ROWS = (
         "Presence penalty",
         "Taken from the logits of tokens in the text so far; 0 is off.",
         lambda: Number(-10.0, 10.0, value=0.0),
+    ),
+    RowSpec(
+        "stop_strings",
+        "Stop strings",
+        "The text ends before the first of these. One a line; \\n is a line end, \\t a tab.",
+        lambda: Lines(placeholder="one a line", lines=2),
+    ),
+    RowSpec(
+        "ignore_end_of_text",
+        "Past end of text",
+        "Go on when the model has ended its text, up to the most new tokens.",
+        lambda: Flag(False),
     ),
 )
 """What is seldom changed."""

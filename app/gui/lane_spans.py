@@ -26,12 +26,12 @@ class Span:
     text: str
     """The record's own characters."""
     tokens: tuple[Placed, ...]
-    """Several where no token alone is a whole character; the last completes it."""
+    """Several where no token alone is a whole character; none where an earlier run wrote it."""
 
     @property
     def thrown(self) -> bool:
         """Whether this is a guess that was thrown away, and so no part of the text."""
-        return self.tokens[-1].thrown
+        return bool(self.tokens) and self.tokens[-1].thrown
 
     @property
     def mixed(self) -> bool:

@@ -12,17 +12,20 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QPen,
     QResizeEvent,
     QTextBlockFormat,
+    QTextCharFormat,
     QTextCursor,
 )
 from PySide6.QtWidgets import QTextEdit, QWidget
 
 from app.gui.colours import Colours
+from app.gui.continuation import before_stop, whole_text
 from app.gui.lane_feed import LaneFeed, Piece
 from app.gui.lane_spans import Span, Spans
 from app.gui.plain import shown
-from app.gui.token_formats import token_formats
+from app.gui.token_formats import earlier_format, token_formats
 from app.run.record import Repetition
 
 TOKENS_A_FRAME = 1500
@@ -54,6 +57,7 @@ class LaneText(QTextEdit):
         self.viewport().setMouseTracking(True)
         self._colours = colours
         self._formats = token_formats(colours)
+        self._earlier = ""
         self._repetition: Repetition | None = None
         self._feed: LaneFeed | None = None
         self._restore: int | None = None
@@ -68,10 +72,10 @@ class LaneText(QTextEdit):
         """Whether part of what the record holds has not been appended yet."""
         return self._feed is not None and self._feed.behind
 
-    def show_repetition(self, repetition: Repetition | None) -> None:
-        """Shows this repetition from its beginning, unless it is shown already."""
-        if repetition is not self._repetition:
-            self._repetition = repetition
+    def show_repetition(self, repetition: Repetition | None, earlier: str = "") -> None:
+        """Shows this repetition behind what was written earlier, unless it is shown already."""
+        if repetition is not self._repetition or earlier != self._earlier:
+            self._repetition, self._earlier = repetition, earlier
             self._rebuild()
 
     def set_thrown(self, shown_: bool) -> None:
@@ -92,8 +96,10 @@ class LaneText(QTextEdit):
 
     def advance(self) -> None:
         """Appends what has come since the last frame, in one edit."""
-        if self._feed is None:
+        if self._feed is None or self._repetition is None:
             return
+        if self._before != before_stop(self._earlier, self._repetition):
+            self._clear()
         bar = self.verticalScrollBar()
         follows = self._restore is None and self._at_bottom
         pieces = list(self._feed.pieces(TOKENS_A_FRAME))
@@ -111,8 +117,8 @@ class LaneText(QTextEdit):
             bar.setValue(bar.maximum())
 
     def record_text(self) -> str:
-        """The record's text of this lane."""
-        return self._repetition.text if self._repetition else ""
+        """The record's text of this lane, behind what was written earlier."""
+        return whole_text(self._earlier, self._repetition) if self._repetition else ""
 
     def span_at(self, place: int) -> Span | None:
         """The tokens that show at this place of the document."""
@@ -155,8 +161,10 @@ class LaneText(QTextEdit):
             self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paints the text and, if wanted, the seams between rounds."""
+        """Paints the text, where this run begins and, if wanted, the seams between rounds."""
         super().paintEvent(event)
+        if self._joint:
+            self._paint_lines([self._joint], self._colours.accent, width=2)
         if self._seams_shown:
             self._paint_seams()
 
@@ -165,6 +173,7 @@ class LaneText(QTextEdit):
         self._spans = Spans()
         self._seams: list[int] = []
         self._block_length = 0
+        self._joint, self._before = 0, ""
         self._restore = None
         self._feed = LaneFeed(self._repetition, thrown=self._thrown) if self._repetition else None
         cursor = QTextCursor(self.document())
@@ -173,6 +182,9 @@ class LaneText(QTextEdit):
             _LINE_HEIGHT, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value
         )
         cursor.setBlockFormat(spacing)
+        if self._repetition and self._earlier:
+            self._before = before_stop(self._earlier, self._repetition)
+            self._append_earlier(cursor)
 
     def _rebuild(self) -> None:
         """Shows all anew, at the place where the reader was."""
@@ -187,16 +199,30 @@ class LaneText(QTextEdit):
 
     def _append(self, cursor: QTextCursor, piece: Piece) -> None:
         """Appends one piece and notes where it stands."""
+        status = piece.tokens[-1].token.status
+        start = self._write(cursor, piece, self._formats[status])
+        if piece.opens_round:
+            self._seams.append(start)
+
+    def _append_earlier(self, cursor: QTextCursor) -> None:
+        """Appends what was written earlier; this run begins at its end."""
+        written = earlier_format(self._colours)
+        for place in range(0, len(self._before), _LONGEST_BLOCK):
+            piece = Piece(self._before[place : place + _LONGEST_BLOCK], (), opens_round=False)
+            self._write(cursor, piece, written)
+        self._joint = cursor.position()
+
+    def _write(self, cursor: QTextCursor, piece: Piece, written: QTextCharFormat) -> int:
+        """Writes one piece, and returns where it begins."""
         if self._block_length > _LONGEST_BLOCK:
             cursor.insertBlock()
             self._block_length = 0
         start = cursor.position()
-        cursor.insertText(shown(piece.text), self._formats[piece.tokens[-1].token.status])
+        cursor.insertText(shown(piece.text), written)
         self._spans.add(Span(start, cursor.position(), piece.text, piece.tokens))
         _, newline, behind = piece.text.rpartition("\n")
         self._block_length = len(behind) + (0 if newline else self._block_length)
-        if piece.opens_round:
-            self._seams.append(start)
+        return start
 
     def _inspect_at(self, point: QPointF) -> None:
         """Emits the span under a point of the viewport."""
@@ -215,7 +241,7 @@ class LaneText(QTextEdit):
             self.inspected.emit(None, QRect())
             return
         cursor = QTextCursor(self.document())
-        cursor.setPosition(span.start)
+        cursor.setPosition(span.start if span.tokens else place)
         box = self.cursorRect(cursor)
         if on_line_of is not None:
             box.moveTo(int(on_line_of.x()), box.y())
@@ -226,10 +252,15 @@ class LaneText(QTextEdit):
         viewport = self.viewport()
         first = self.cursorForPosition(viewport.rect().topLeft()).position()
         last = self.cursorForPosition(viewport.rect().bottomRight()).position()
-        painter = QPainter(viewport)
-        painter.setPen(QColor(self._colours.muted))
+        in_sight = self._seams[bisect_left(self._seams, first) : bisect_right(self._seams, last)]
+        self._paint_lines(in_sight, self._colours.muted, width=1)
+
+    def _paint_lines(self, places: list[int], colour: str, *, width: int) -> None:
+        """Draws a line before each of these places."""
+        painter = QPainter(self.viewport())
+        painter.setPen(QPen(QColor(colour), width))
         cursor = QTextCursor(self.document())
-        for place in self._seams[bisect_left(self._seams, first) : bisect_right(self._seams, last)]:
+        for place in places:
             cursor.setPosition(place)
             box = self.cursorRect(cursor)
             painter.drawLine(box.left(), box.top(), box.left(), box.bottom())

@@ -37,14 +37,14 @@ class LaneView(QFrame):
             scaled_font(small, 0.88)
         self._lay_out()
 
-    def show_record(self, record: RunRecord | None) -> None:
-        """Shows this lane of a record from its beginning."""
+    def show_record(self, record: RunRecord | None, earlier: str = "") -> None:
+        """Shows this lane of a record from its beginning, behind what was written earlier."""
         repetitions = record.repetitions(self.lane) if record else []
-        self.text.show_repetition(repetitions[-1] if repetitions else None)
+        self.text.show_repetition(repetitions[-1] if repetitions else None, earlier)
 
-    def advance(self, record: RunRecord | None) -> None:
+    def advance(self, record: RunRecord | None, earlier: str = "") -> None:
         """Takes in what has come since the last frame."""
-        self.show_record(record)
+        self.show_record(record, earlier)
         self.text.advance()
 
     def show_counts(self, record: RunRecord | None) -> None:

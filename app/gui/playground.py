@@ -44,6 +44,7 @@ class Playground(QWidget):
         self.form = Form(catalogue)
         self.prompt = PromptPanel()
         self.run_button, self.stop_button = QPushButton("Run both lanes"), QPushButton("Stop")
+        self.continue_button = QPushButton("Continue")
         self.run_button.setObjectName("run")
         self.verdict = Verdict()
         self.progress, self.notice = ProgressStrip(), Notice()
@@ -78,10 +79,10 @@ class Playground(QWidget):
         self.form.fill(settings)
         self.prompt.fill(settings.prompt, system=settings.system, raw=settings.raw)
 
-    def advance(self, record: RunRecord | None) -> None:
-        """The fast clock: appends what has come to the lanes."""
+    def advance(self, record: RunRecord | None, earlier: str = "") -> None:
+        """The fast clock: appends what has come to the lanes, behind what was written earlier."""
         for lane in self.lanes:
-            lane.advance(record)
+            lane.advance(record, earlier)
 
     def show_counts(self, record: RunRecord | None) -> None:
         """Renews what stands around the lanes."""
@@ -145,6 +146,7 @@ class Playground(QWidget):
         buttons = QHBoxLayout()
         buttons.setContentsMargins(12, 0, 12, 0)
         buttons.addWidget(self.run_button, 1)
+        buttons.addWidget(self.continue_button)
         buttons.addWidget(self.stop_button)
         column.addLayout(buttons)
         return panel

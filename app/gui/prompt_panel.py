@@ -40,7 +40,7 @@ class PromptPanel(QWidget):
             tip("Give the prompt to the model as it is, without its chat template.")
         )
         self.private = QCheckBox("Private run")
-        self.private.setToolTip(tip("Exports leave out the prompt and the text of this run."))
+        self.private.setToolTip(tip("The run is not kept; exports leave out prompt and text."))
         self.tokens = label(tone="muted")
         scaled_font(self.tokens, 0.88)
         self._lay_out()

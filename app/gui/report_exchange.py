@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QWidget
 
 from app.gui.background import Background
 from app.gui.dialogs import ask_export_path, ask_report_path
-from app.gui.private_run import without_text
 from app.gui.strips import Notice
 from app.reports import read_record, write_report
 from app.run.problems import Problem
@@ -17,23 +16,27 @@ from app.run.record import RunRecord
 
 
 class ReportExchange:
-    """Writes and reads reports; what came of it is told once `deliver` is called."""
+    """Writes and reads reports; what came of it is told when the background delivers."""
 
     def __init__(
-        self, parent: QWidget, notice: Notice, opened: Callable[[RunRecord], None]
+        self,
+        parent: QWidget,
+        notice: Notice,
+        background: Background,
+        *,
+        opened: Callable[[RunRecord], None],
     ) -> None:
         self._parent = parent
         self._notice = notice
         self._opened = opened
-        self._background = Background()
+        self._background = background
 
-    def export(self, record: RunRecord, *, private: bool) -> None:
-        """Asks for a path and writes the record there; a private one without its words."""
+    def export(self, record: RunRecord) -> None:
+        """Asks for a path and writes the record there."""
         path = ask_export_path(self._parent, record)
         if path is not None:
-            kept = without_text(record) if private else record
             self._background.start(
-                lambda: write_report(kept, path, overwrite=True), self._written, self._failed
+                lambda: write_report(record, path, overwrite=True), self._written, self._failed
             )
 
     def open(self) -> None:
@@ -41,14 +44,6 @@ class ReportExchange:
         path = ask_report_path(self._parent)
         if path is not None:
             self._background.start(lambda: read_record(path), self._opened, self._failed)
-
-    def deliver(self) -> None:
-        """Tells what has come of the work that is done."""
-        self._background.deliver()
-
-    def close(self) -> None:
-        """Waits for what is being written; nothing is told any more."""
-        self._background.close()
 
     def _written(self, files: list[Path]) -> None:
         self._notice.show_news(f"Written: {', '.join(map(str, files))}")

@@ -71,6 +71,11 @@ class Notice(QFrame):
         """Says that something went well."""
         self._show(message, kind="news")
 
+    def hide_news(self) -> None:
+        """Takes good news away; trouble stays."""
+        if self.property("kind") == "news":
+            self.hide()
+
     def _show(self, text: str, *, kind: str) -> None:
         self.setProperty("kind", kind)
         for widget in (self, self.text):

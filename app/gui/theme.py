@@ -33,6 +33,18 @@ class Theme(QObject):
         self._forced = scheme
         self._follow()
 
+    def follow_system(self) -> None:
+        """Takes the colours of the system."""
+        self.force(None)
+
+    def go_dark(self) -> None:
+        """Stays dark."""
+        self.force(Qt.ColorScheme.Dark)
+
+    def go_light(self) -> None:
+        """Stays light."""
+        self.force(Qt.ColorScheme.Light)
+
     def _follow(self) -> None:
         """Dresses the application anew if another scheme is wanted."""
         wanted = self._wanted()

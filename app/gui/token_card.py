@@ -49,15 +49,17 @@ class TokenCard(QFrame):
         self.show()
 
     def _fill(self, facts: Facts, span: Span) -> None:
-        status = span.tokens[-1].token.status
         self.text.setText(facts.title)
-        self.status.setText(f" {facts.status} ")
-        dress_label(self.status, status, self._colours)
+        self.status.setVisible(bool(span.tokens))
+        if span.tokens:
+            self.status.setText(f" {facts.status} ")
+            dress_label(self.status, span.tokens[-1].token.status, self._colours)
         self.lines.setText("\n".join(facts.lines))
         self._table.setVisible(any(facts.candidates))
         for head, cells, column in zip(self._heads, self._cells, facts.candidates, strict=True):
             _fill_column(head, cells, column)
-        self.setAccessibleName(f"{facts.title}, {facts.status}. {'. '.join(facts.lines)}")
+        name = ", ".join(filter(None, (facts.title, facts.status)))
+        self.setAccessibleName(f"{name}. {'. '.join(facts.lines)}")
 
     def _place(self, box: QRect) -> QPoint:
         """Below the token, or above it where the page ends; never past its sides."""

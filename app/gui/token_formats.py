@@ -14,6 +14,13 @@ def token_formats(colours: Colours) -> dict[Status, QTextCharFormat]:
     return {status: _token_format(colours, status) for status in CUES}
 
 
+def earlier_format(colours: Colours) -> QTextCharFormat:
+    """How text is written that an earlier run wrote."""
+    made = QTextCharFormat()
+    made.setForeground(QColor(colours.muted))
+    return made
+
+
 def _token_format(colours: Colours, status: Status) -> QTextCharFormat:
     tint, cue = colours.tint(status), CUES[status]
     made = QTextCharFormat()

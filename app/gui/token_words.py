@@ -20,6 +20,7 @@ class Facts:
 
     title: str
     status: str
+    """Empty for text of an earlier run."""
     lines: list[str]
     candidates: tuple[list[str], list[str], list[str]]
     """Of the target, the draft and the residual."""
@@ -27,6 +28,8 @@ class Facts:
 
 def facts_of(span: Span) -> Facts:
     """What there is to say of the tokens of a span; the last one decides the colour."""
+    if not span.tokens:
+        return _EARLIER
     placed = span.tokens[-1]
     token = placed.token
     inspection = token.inspection or Inspection()
@@ -108,6 +111,16 @@ def _short(text: str, longest: int = _LONGEST_TEXT) -> str:
     pictured = visible(text)
     return pictured if len(pictured) <= longest else pictured[: longest - 1] + "…"
 
+
+_EARLIER = Facts(
+    title="Earlier text",
+    status="",
+    lines=[
+        "Written by the run that this one continues.",
+        "Both lanes have read it, and no figure counts it.",
+    ],
+    candidates=([], [], []),
+)
 
 _DECISIONS: dict[Status, str] = {
     "first": "The first token, from the prompt pass.",

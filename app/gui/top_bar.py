@@ -1,10 +1,10 @@
-"""The bar above the page: the program's name, how the engine stands, and a few actions."""
+"""The bar above the page: the name, the pages, how the engine stands, and a few actions."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton
+from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QPushButton, QToolButton
 
 from app.gui.actions import make_menu
 from app.gui.elided import Elided
@@ -12,6 +12,9 @@ from app.gui.plain import label, scaled_font
 
 SHOWN = ("open", "export")
 """Actions that have a button of their own; the menu has all of them."""
+
+PAGES = ("show_playground", "show_runs")
+"""The actions that show a page, in the order of the tabs."""
 
 
 class TopBar(QFrame):
@@ -30,8 +33,14 @@ class TopBar(QFrame):
         self.menu.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.menu.setMenu(make_menu(actions, self))
         row = QHBoxLayout(self)
-        row.setContentsMargins(14, 6, 10, 6)
+        row.setContentsMargins(14, 0, 10, 0)
         row.addWidget(name)
+        row.addSpacing(10)
+        self._tabs = QButtonGroup(self)
+        for place, page in enumerate(PAGES):
+            self._tabs.addButton(_tab(actions[page]), place)
+            row.addWidget(self._tabs.button(place))
+        self.show_page(0)
         row.addStretch(1)
         row.addWidget(self.state, 1000)
         row.addSpacing(8)
@@ -40,6 +49,20 @@ class TopBar(QFrame):
             button.setDefaultAction(actions[shown])
             row.addWidget(button)
         row.addWidget(self.menu)
+
+    def show_page(self, place: int) -> None:
+        """Marks the tab of the page that is shown."""
+        self._tabs.button(place).setChecked(True)
+
+
+def _tab(action: QAction) -> QPushButton:
+    made = QPushButton(action.text())
+    made.setObjectName("tab")
+    made.setCheckable(True)
+    made.setToolTip(action.toolTip())
+    made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    made.clicked.connect(lambda _checked=False: action.trigger())
+    return made
 
 
 def _quiet_button() -> QToolButton:

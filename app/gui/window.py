@@ -1,16 +1,25 @@
-"""The main window: top bar, page and actions; it pulls from the engine, and lets nothing push."""
+"""The main window: top bar, pages and actions; it pulls from the engine, and lets nothing push."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QCloseEvent, QGuiApplication
-from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
+from pathlib import Path
 
-from app.engine.protocol import Message, TokenCount
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QCloseEvent, QGuiApplication
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+
+from app.engine.protocol import EngineEnded, Message, TokenCount
 from app.gui.actions import make_actions
+from app.gui.background import Background
+from app.gui.continuation import Earlier
 from app.gui.engine_link import EngineLink
+from app.gui.kept_runs import KeptRuns
 from app.gui.playground import Playground
+from app.gui.prompt_count import PromptCount
 from app.gui.report_exchange import ReportExchange
+from app.gui.runs_desk import RunsDesk
+from app.gui.runs_page import RunsPage
+from app.gui.shown_run import ShownRun
 from app.gui.slow_clock import Part, SlowClock
 from app.gui.theme import Theme
 from app.gui.top_bar import TopBar
@@ -38,31 +47,38 @@ NUMBERS_S = 0.25
 CHARTS_S = 0.6
 """How often charts are drawn while they change: painting them is what a window costs most."""
 
-COUNT_MS = 250
-"""How long typing pauses before its tokens are counted."""
+CLOSING_S = 2.0
+"""How long what is being written may hold up the end."""
 
 _PASSING = (RoundCommitted, FirstToken, LaneStarted, PromptRead, Progress)
 """Messages that can wait for the slow clock; all others show at once."""
 
 
 class MainWindow(QMainWindow):
-    """Everything on screen. It owns the frame clock and nothing else that ticks."""
+    """Everything on screen, moved by one frame clock."""
 
-    def __init__(self, link: EngineLink, catalogue: Catalogue, theme: Theme) -> None:
+    def __init__(
+        self, link: EngineLink, catalogue: Catalogue, theme: Theme, *, history: Path | None = None
+    ) -> None:
+        """Without a file for the history no run is kept."""
         super().__init__()
         self.setWindowTitle("Foretoken")
         self.setMinimumSize(960, 520)
         self.resize(1440, 900)
-        self._link, self._theme = link, theme
-        self._record: RunRecord | None = None
-        self._private: set[str] = set()
+        self._link, self.theme = link, theme
+        self.shown = ShownRun()
         self._trouble_shown: object = None
-        self._question = 0
+        self._kept_last = ""
         self._closed = False
+        self.background = Background()
         self.page = Playground(catalogue, theme.colours)
+        self.count = PromptCount(self.page.prompt, link, self)
+        self.kept = KeptRuns(history, self.background)
+        self.desk = RunsDesk(self, self.kept)
         self.action = make_actions(self)
         self.bar = TopBar(self.action)
-        self._reports = ReportExchange(self, self.page.notice, self._opened)
+        self.runs = RunsPage(self.action, theme.colours)
+        self._reports = ReportExchange(self, self.page.notice, self.background, opened=self._opened)
         self._make_clocks()
         self._lay_out()
         self._connect()
@@ -72,8 +88,8 @@ class MainWindow(QMainWindow):
 
     @property
     def record(self) -> RunRecord | None:
-        """The record that is shown: the newest run, or a report that was opened."""
-        return self._record
+        """The record that is shown: the newest run, or one that was opened."""
+        return self.shown.record
 
     def begin(self) -> None:
         """Starts the engine and the clock; called once the window is up."""
@@ -85,8 +101,9 @@ class MainWindow(QMainWindow):
         """The fast clock: takes in what has come, and renews what is due."""
         for message in self._link.pull():
             self._take(message)
-        self._reports.deliver()
-        self.page.advance(self._record)
+        self.background.deliver()
+        earlier = self.shown.earlier
+        self.page.advance(self.record, earlier.text if earlier else "")
         if self._link.phase == "starting":
             self._slow_clock.touch()
         self._slow_clock.tick()
@@ -100,10 +117,17 @@ class MainWindow(QMainWindow):
         self._start(self.page.settings())
 
     def run_again(self) -> None:
-        """Runs the settings of the record that is shown."""
-        if self._record is not None:
-            self.page.fill(self._record.settings)
-            self._start(self._record.settings)
+        """Runs the settings of the record that is shown, or of the run that is chosen."""
+        if self._on_runs:
+            self.desk.run_again()
+        elif self.record is not None:
+            self._again(self.record)
+
+    def continue_run(self) -> None:
+        """Goes on where the run that is shown was cut off."""
+        settings = self.shown.continuation(fresh=self.page.settings().max_new_tokens)
+        if settings is not None:
+            self._start(settings, of=settings.continues)
 
     def stop(self) -> None:
         """Ends the job at hand."""
@@ -112,9 +136,9 @@ class MainWindow(QMainWindow):
 
     def export(self) -> None:
         """Writes the record that is shown where the person wants it."""
-        record = self._record
-        if record is not None and record.outcome != "running":
-            self._reports.export(record, private=record.run in self._private)
+        record = self.shown.to_leave()
+        if record is not None:
+            self._reports.export(record)
 
     def open_report(self) -> None:
         """Shows the report that the person chooses."""
@@ -127,37 +151,28 @@ class MainWindow(QMainWindow):
         lane = next((lane for lane in lanes if lane.text.hasFocus()), lanes[0])
         QGuiApplication.clipboard().setText(lane.text.record_text())
 
-    def set_speculation(self, wanted: bool) -> None:
-        """Turns speculation on or off."""
-        self.page.form.speculation.setChecked(wanted)
+    def show_playground(self) -> None:
+        """Shows the page where runs are made."""
+        self.runs.side.flush()
+        self._show_page(self.page)
 
-    def set_thrown(self, shown: bool) -> None:
-        """Shows or hides guesses that were thrown away."""
-        self.page.set_thrown(shown)
+    def show_runs(self) -> None:
+        """Shows the page of kept runs, as they are by now."""
+        self._show_page(self.runs)
+        self.runs.take_keyboard()
+        self.desk.search()
 
-    def set_seams(self, shown: bool) -> None:
-        """Shows or hides the seams between loops."""
-        self.page.set_seams(shown)
-
-    def set_charts(self, shown: bool) -> None:
-        """Shows or hides the charts."""
-        self.page.charts.setVisible(shown)
+    def find_runs(self) -> None:
+        """Gives the keyboard to the search of the kept runs."""
+        self.show_runs()
+        self.runs.show_list()
+        self.runs.search.setFocus()
+        self.runs.search.selectAll()
 
     def focus_prompt(self) -> None:
         """Gives the keyboard to the prompt."""
+        self.show_playground()
         self.page.prompt.prompt.setFocus()
-
-    def follow_system(self) -> None:
-        """Takes the colours of the system."""
-        self._theme.force(None)
-
-    def go_dark(self) -> None:
-        """Stays dark."""
-        self._theme.force(Qt.ColorScheme.Dark)
-
-    def go_light(self) -> None:
-        """Stays light."""
-        self._theme.force(Qt.ColorScheme.Light)
 
     def restart_engine(self) -> None:
         """Ends the engine process and makes the pair ready in a new one."""
@@ -176,42 +191,49 @@ class MainWindow(QMainWindow):
         self._closed = True
         self.hide()
         self.stop_clocks()
+        self.runs.side.flush()
         self._link.close()
-        self._reports.close()
+        self._keep(self._link.record)
+        if self.background.wait(CLOSING_S):
+            self.kept.close()
 
     def stop_clocks(self) -> None:
         """Takes nothing in any more, unless `frame` is called."""
         self._frame_clock.stop()
-        self._count_clock.stop()
+        self.count.stop()
+
+    @property
+    def _on_runs(self) -> bool:
+        """Whether the page of kept runs is shown."""
+        return self._pages.currentWidget() is self.runs
 
     def _make_clocks(self) -> None:
         self._frame_clock = QTimer(self)
         self._frame_clock.timeout.connect(self.frame)
-        self._count_clock = QTimer(self)
-        self._count_clock.setSingleShot(True)
-        self._count_clock.timeout.connect(self._ask_count)
         page = self.page
         self._slow_clock = SlowClock(
             (
                 Part(self._refresh_state, NUMBERS_S),
-                Part(lambda: page.verdict.show_record(self._record), NUMBERS_S),
-                Part(lambda: page.show_counts(self._record), NUMBERS_S),
-                Part(lambda: page.charts.show_record(self._record), CHARTS_S),
+                Part(lambda: page.verdict.show_record(self.record), NUMBERS_S),
+                Part(lambda: page.show_counts(self.record), NUMBERS_S),
+                Part(lambda: page.charts.show_record(self.record), CHARTS_S),
             )
         )
 
     def _take(self, message: Message) -> None:
         """Minds what a message means for the page beyond the record."""
         if isinstance(message, RunStarted):
-            self._record = self._link.record
+            self._show_record(self._link.record)
         elif isinstance(message, Prepared):
             self.page.form.suggest(message.target.suggested_sampling)
             self.page.form.show_notes(message.notes)
-            self._ask_count()
-        elif isinstance(message, TokenCount) and message.question == self._question:
-            self.page.prompt.show_count(message.tokens)
-        elif isinstance(message, RunEnded) and not message.message and self._wants_other_models():
-            self._prepare()
+            self.count.ask()
+        elif isinstance(message, TokenCount):
+            self.count.take(message)
+        elif isinstance(message, RunEnded | EngineEnded):
+            self._keep(self._link.record)
+            if isinstance(message, RunEnded) and not message.message and self._wants_other_models():
+                self._prepare()
         if isinstance(message, _PASSING):
             self._slow_clock.touch()
         else:
@@ -224,20 +246,31 @@ class MainWindow(QMainWindow):
         page.progress.show_progress(link.progress)
         running = "Running…" if link.job == "run" else page.run_words()
         page.run_button.setText("Runs when ready" if link.waits else running)
-        ended = self._record is not None and self._record.outcome != "running"
+        self._allow()
+        page.run_button.setEnabled(self.action["run"].isEnabled())
+        page.stop_button.setEnabled(self.action["stop"].isEnabled())
+        page.continue_button.setVisible(self.action["continue"].isEnabled())
+        self._show_trouble()
+
+    def _allow(self) -> None:
+        """Enables the actions that can be done now."""
+        link, on_runs = self._link, self._on_runs
+        pair = self.page.form.pair
+        on_kept = self.desk.possible(shown=on_runs, busy=link.busy)
+        again = on_kept["open_run"] if on_runs else self.shown.ended and not link.busy
         can = {
             "run": not link.waits and link.job != "run",
             "stop": link.busy and not link.stopping,
-            "run_again": ended and not link.busy,
-            "export": ended,
+            "run_again": again,
+            "continue": not link.busy and self.shown.can_continue(pair.name if pair else None),
+            "export": self.shown.ended,
             "open": not link.busy,
-            "copy_text": self._record is not None,
+            "copy_text": self.record is not None,
+            **dict.fromkeys(("thrown", "seams", "charts"), not on_runs),
+            **on_kept,
         }
         for name, possible in can.items():
             self.action[name].setEnabled(possible)
-        page.run_button.setEnabled(can["run"])
-        page.stop_button.setEnabled(can["stop"])
-        self._show_trouble()
 
     def _show_trouble(self) -> None:
         """Shows each trouble of the engine once, and takes it away when it is overtaken."""
@@ -250,15 +283,34 @@ class MainWindow(QMainWindow):
         else:
             self.page.notice.hide()
 
-    def _start(self, settings: RunSettings) -> None:
-        """Runs settings, or shows what is wrong with them."""
+    def _show_page(self, page: QWidget) -> None:
+        self._pages.setCurrentWidget(page)
+        self.bar.show_page(self._pages.currentIndex())
+        self._refresh_state()
+
+    def _show_record(self, record: RunRecord | None) -> None:
+        """Shows a record, and says so if it goes on from another."""
+        self.shown.record = record
+        self.page.notice.hide_news()
+        words = self.shown.words()
+        if words:
+            self.page.notice.show_news(words)
+
+    def _again(self, record: RunRecord) -> None:
+        """Runs the settings of a record."""
+        self.page.fill(record.settings)
+        self._start(record.settings, of=record.run)
+
+    def _start(self, settings: RunSettings, *, of: str = "") -> None:
+        """Runs settings (those `of` an earlier run), or shows what is wrong with them."""
+        self.show_playground()
         try:
             run = self._link.run(settings)
         except Problem as problem:
             self.page.notice.show_trouble(problem.message, problem.remedy)
             return
-        if self.page.prompt.private.isChecked():
-            self._private.add(run)
+        if self.page.prompt.private.isChecked() or self.shown.is_private(of):
+            self.shown.keep_private(run)
         self._refresh_state()
 
     def _prepare(self) -> None:
@@ -273,43 +325,68 @@ class MainWindow(QMainWindow):
         pair = self.page.form.pair
         return pair is not None and self._link.pair not in (None, pair.name)
 
-    def _ask_count(self) -> None:
-        """Asks how many tokens the prompt is."""
-        prompt = self.page.prompt
-        self._question = self._link.count(
-            prompt.prompt.text(), system=prompt.system_text, raw=prompt.raw.isChecked()
-        )
+    def _keep(self, record: RunRecord | None) -> None:
+        """Keeps a run that has ended, once, unless it is private."""
+        if record is None or record.outcome == "running" or record.run == self._kept_last:
+            return
+        self._kept_last = record.run
+        if self.kept.keeps and not self.shown.is_private(record.run):
+            self.kept.add(record, self._has_been_kept, self._not_kept)
 
-    def _prompt_changed(self) -> None:
-        self.page.prompt.show_count(None)
-        self._count_clock.start(COUNT_MS)
+    def _has_been_kept(self) -> None:
+        if self._on_runs:
+            self.desk.search()
+
+    def _not_kept(self, problem: Problem) -> None:
+        self.page.notice.show_trouble(f"The run was not kept. {problem.message}", problem.remedy)
 
     def _opened(self, record: RunRecord) -> None:
-        if not self._link.busy:
-            self._record = record
-            self.page.fill(record.settings)
-            self._slow_clock.hasten()
+        """Shows a record that was read, and looks for what stands before it."""
+        if self._link.busy:
+            return
+        self.show_playground()
+        self.page.fill(record.settings)
+        self._show_record(record)
+        self._slow_clock.hasten()
+        if self.shown.earlier is None and self.kept.keeps:
+            self.kept.find_earlier(record, self._found_earlier, self._not_found)
+
+    def _found_earlier(self, run: str, earlier: Earlier | None) -> None:
+        """Shows what was written before a run that was opened."""
+        if earlier is not None:
+            self.shown.know(run, earlier)
+            if self.record is not None and self.record.settings.continues == run:
+                self._show_record(self.record)
+
+    def _not_found(self, problem: Problem) -> None:
+        self.page.notice.show_trouble(problem.message, problem.remedy)
 
     def _recolour(self) -> None:
-        self.page.set_colours(self._theme.colours)
+        self.page.set_colours(self.theme.colours)
+        self.runs.comparison.set_colours(self.theme.colours)
 
     def _connect(self) -> None:
         page = self.page
-        self._theme.changed.connect(self._recolour)
+        self.desk.attend(self.runs, opened=self._opened, again=self._again, changed=self._allow)
+        self.theme.changed.connect(self._recolour)
         page.run_button.clicked.connect(self.run)
         page.stop_button.clicked.connect(self.stop)
+        page.continue_button.clicked.connect(self.continue_run)
+        page.continue_button.setToolTip(self.action["continue"].toolTip())
         page.progress.cancelled.connect(self.stop)
         page.form.pair_changed.connect(self._prepare)
-        page.prompt.changed.connect(self._prompt_changed)
         page.form.speculation.toggled.connect(self.action["speculation"].setChecked)
         self.action["speculation"].setChecked(page.form.speculation.isChecked())
         self.action["charts"].setChecked(True)
 
     def _lay_out(self) -> None:
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self.page)
+        self._pages.addWidget(self.runs)
         whole = QWidget()
         column = QVBoxLayout(whole)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.bar)
-        column.addWidget(self.page, 1)
+        column.addWidget(self._pages, 1)
         self.setCentralWidget(whole)

@@ -130,7 +130,5 @@ def _cell(value: object) -> str:
         return "automatic"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return ", ".join(map(repr, value))
-    text = str(value)
+    text = ", ".join(map(repr, value)) if isinstance(value, tuple) else str(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

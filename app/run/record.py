@@ -62,7 +62,7 @@ class Repetition(msgspec.Struct, forbid_unknown_fields=True):
     def text(self) -> str:
         """The text written, without a stop string and what lies behind it."""
         whole = "".join(token.text for token in self.tokens) + self.tail
-        return whole[: len(whole) - self.dropped]
+        return whole[: max(len(whole) - self.dropped, 0)]
 
     def apply(
         self, event: PromptRead | FirstToken | RoundCommitted | Abandoned | LaneEnded

@@ -35,7 +35,9 @@ def main() -> int:
     application = QApplication(sys.argv[:1])
     client = EngineClient("fake_bench:FakeBench")
     catalogue = load_catalogue([files.shipped_catalogue()])
-    window = MainWindow(EngineLink(client), catalogue, Theme(application))
+    window = MainWindow(
+        EngineLink(client), catalogue, Theme(application), history=files.history_file()
+    )
     pair = {"start": "here", "prepare": "staged", "run": "here"}[during]
     window._prepare = lambda: window._link.prepare(pair, None, None)
     asked_at = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -43,6 +44,7 @@ def application(qapp: QApplication) -> QApplication:
     font.setPointSizeF(9.5)
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
     qapp.setFont(font)
+    gc.freeze()  # what is here now stays; looking through it after every test would take long
     return qapp
 
 
@@ -73,6 +75,8 @@ def nothing_left(application: QApplication) -> Iterator[None]:
     processes = set(psutil.Process().children(recursive=True))
     yield
     application.processEvents()
+    # Here and now, lest a later test's worker thread be the one that destroys what Qt made here.
+    gc.collect()
     qInstallMessageHandler(before)
     left = [timer for timer in _timers(application) if timer.isActive()]
     assert said == []
@@ -88,15 +92,15 @@ def client() -> ScriptedClient:
 
 @pytest.fixture
 def window(
-    application: QApplication, client: ScriptedClient, catalogue: Catalogue, theme: Theme
+    application: QApplication,
+    client: ScriptedClient,
+    catalogue: Catalogue,
+    theme: Theme,
+    tmp_path: Path,
 ) -> Iterator[MainWindow]:
     """A dark window on a scripted engine that is ready; tests call its clock themselves."""
-    yield from _windows(client, catalogue, theme)
-
-
-def _windows(client: ScriptedClient, catalogue: Catalogue, theme: Theme) -> Iterator[MainWindow]:
     theme.force(Qt.ColorScheme.Dark)
-    made = MainWindow(EngineLink(client), catalogue, theme)
+    made = MainWindow(EngineLink(client), catalogue, theme, history=tmp_path / "history.sqlite")
     made.show()
     made.begin()
     made.stop_clocks()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.extend(map(str, Path(__file__).resolve().parents[:3]))
@@ -12,8 +13,12 @@ sys.path.extend(map(str, Path(__file__).resolve().parents[:3]))
 def main() -> int:
     from PySide6.QtCore import QTimer
 
+    from app import files
     from app.gui import application
 
+    # The models stay where they are; no run is kept among the person's own.
+    home = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    files.history_file = lambda: Path(home.name) / "history.sqlite"
     shown = application.show
 
     def show(app, window) -> int:

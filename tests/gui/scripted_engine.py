@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from recorded import TARGET, started
 
-from app.engine.protocol import Command, EngineEnded, EngineReady, Message
+from app.engine.protocol import Command, EngineEnded, Message
 from app.run.events import (
     At,
     Candidate,
@@ -26,7 +26,7 @@ from app.run.events import (
     RunStarted,
     Token,
 )
-from app.run.preparation import Prepared
+from app.run.preparation import EngineReady, Prepared
 from app.run.record import RunRecord
 
 STORY = (
@@ -136,6 +136,15 @@ def lane_of(lane, pieces: list[str], *, run: str, chance: float, finish, draft_l
     for round_ in rounds_of(pieces[1:], chance=chance, draft_length=draft_length):
         yield RoundCommitted(at, round_)
     yield LaneEnded(at, finish)
+
+
+def stopped(events: list[RunEvent], *, after: int) -> list[RunEvent]:
+    """The beginning of a run that Stop has ended."""
+    begun = events[:after]
+    lanes = [event.at for event in begun if isinstance(event, LaneStarted)]
+    ended = {event.at for event in begun if isinstance(event, LaneEnded)}
+    ends = [LaneEnded(at, "cancelled") for at in lanes if at not in ended]
+    return [*begun, *ends, RunEnded(events[0].run, "cancelled")]
 
 
 def in_turns(fast: list, slow: list) -> Iterator[RunEvent]:

@@ -40,7 +40,8 @@ def main() -> int:
     for scene in scenes:
         client = ScriptedClient()
         catalogue = load_catalogue([files.shipped_catalogue()])
-        window = MainWindow(EngineLink(client), catalogue, theme)
+        history = Path(folder) / f"{scene}.sqlite"
+        window = MainWindow(EngineLink(client), catalogue, theme, history=history)
         window.resize(1280, 720)
         window.show()
         window.begin()
@@ -120,7 +121,64 @@ def opening(window, client) -> None:
     client.play(Progress("converting the model", 219e6, 538e6, "bytes"))
 
 
-SCENES = {"finished": finished, "trouble": trouble, "opening": opening}
+def continued(window, client) -> None:
+    """A run that was stopped and gone on with."""
+    from scripted_engine import STORY, run_of, stopped
+
+    window.run()
+    client.play(*stopped(run_of(), after=90))
+    window.frame()
+    window.continue_run()
+    asked = client.sent[-1]
+    settings = {name: getattr(asked.settings, name) for name in ("continues", "prompt_ids")}
+    client.play(*run_of(STORY[:120], run=asked.run, **settings))
+    window.page.form.more.setChecked(True)
+
+
+def runs(window, client) -> None:
+    """The list of kept runs; one has tags and a note."""
+    _keep_runs(window)
+    window.show_runs()
+    _settle(window)
+
+
+def compared(window, client) -> None:
+    """Two runs side by side."""
+    runs(window, client)
+    window.runs.table.selectAll()
+    window.desk.compare()
+    _settle(window)
+
+
+def _keep_runs(window) -> None:
+    from scripted_engine import record_of, run_of
+
+    from app.history import History
+
+    with History(window.kept.path) as history:
+        for number in range(3):
+            record = record_of(run_of(run=f"run-{number}", draft_length=4 + number))
+            record.started = f"2026-01-0{2 + number}T03:04:05+01:00"
+            history.add(record)
+        history.tag("run-2", "for the talk")
+        history.note("run-2", "The fast one.")
+
+
+def _settle(window) -> None:
+    """Lets the background end its work, and the window take it in."""
+    for _ in range(3):
+        window.background.wait(20)
+        window.frame()
+
+
+SCENES = {
+    "finished": finished,
+    "trouble": trouble,
+    "opening": opening,
+    "continued": continued,
+    "runs": runs,
+    "compared": compared,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

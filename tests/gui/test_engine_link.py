@@ -5,18 +5,10 @@ from __future__ import annotations
 import pytest
 from scripted_engine import prepared, run_of
 
-from app.engine.protocol import (
-    CountTokens,
-    EngineEnded,
-    EngineReady,
-    JobCancelled,
-    JobProblem,
-    Run,
-    Stop,
-)
+from app.engine.protocol import CountTokens, EngineEnded, JobCancelled, JobProblem, Run, Stop
 from app.gui.engine_link import EngineLink
 from app.run.events import RunEnded
-from app.run.preparation import Prepare
+from app.run.preparation import EngineReady, Prepare
 from app.run.problems import Problem
 from app.run.settings import RunSettings
 

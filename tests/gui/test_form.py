@@ -72,6 +72,8 @@ def test_settings_that_were_filled_in_come_back(form):
         draft_length=7,
         sampling=Sampling(0.7, 40, 0.9, 0.05, 1.1, 0.2, 11),
         max_new_tokens=33,
+        stop_strings=("END", "\n\n", "\\n", " a\tb "),
+        ignore_end_of_text=True,
         precision="nf4",
         context_length=512,
         repetitions=3,
@@ -200,3 +202,12 @@ def test_shift_enter_is_a_plain_line_end(application, qtbot):
 def test_half_a_character_is_replaced_as_nothing_can_encode_it():
     assert whole_unicode("a\ud83d") == "a\ufffd"
     assert whole_unicode("🚫") == "🚫"
+
+
+def test_stop_strings_stand_one_a_line_and_an_empty_line_is_none(form):
+    form.more.setChecked(True)
+    field = form.rows["stop_strings"].field
+    field.setPlainText("END\n\n\\n\\n\nC:\\\\new")
+    assert settings(form).stop_strings == ("END", "\n\n", "C:\\new")
+    settings(form).check()
+    assert {"stop_strings", "ignore_end_of_text"} <= shown(form)

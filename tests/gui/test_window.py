@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 
 import pytest
 from PySide6.QtCore import Qt
@@ -18,7 +19,7 @@ from app.engine.protocol import (
     Stop,
     TokenCount,
 )
-from app.gui import report_exchange
+from app.gui import dialogs, report_exchange
 from app.gui.actions import ACTIONS
 from app.gui.private_run import without_text
 from app.run.events import At, Divergence, LaneEnded, Progress, PromptRead, RunEnded, Token
@@ -156,9 +157,9 @@ def test_restart_ends_the_engine_and_prepares_anew(window, client, play):
 
 def test_tokens_are_counted_after_a_pause_in_typing(window, client, play):
     window.page.prompt.prompt.setPlainText("Hello")
-    assert window._count_clock.isActive()
-    window._count_clock.timeout.emit()
-    window._count_clock.stop()
+    assert window.count.clock.isActive()
+    window.count.clock.timeout.emit()
+    window.count.clock.stop()
     question = client.sent[-1]
     assert question == CountTokens(question.question, "Hello")
     play(TokenCount(question.question - 1, 99), TokenCount(question.question, 7))
@@ -177,7 +178,7 @@ def test_speculation_off_runs_the_target_alone(window, client, play):
     assert window.page.lanes[0].title.text() == "Plain decoding"
 
 
-@pytest.mark.parametrize("suffix", [".json", ".csv", ".md"])
+@pytest.mark.parametrize("suffix", [".json", ".csv", ".md", ".html"])
 def test_export_writes_the_record(window, play, monkeypatch, tmp_path, suffix, qtbot):
     window.run()
     play(*run_of())
@@ -270,7 +271,7 @@ def test_every_action_has_a_slot_a_help_and_a_shortcut_of_its_own(window):
     shortcuts = [spec.shortcut for spec in ACTIONS if spec.shortcut]
     assert len(set(shortcuts)) == len(shortcuts)
     for spec in ACTIONS:
-        assert callable(getattr(window, spec.slot))
+        assert callable(attrgetter(spec.slot)(window))
         assert spec.help.endswith(".")
 
 
@@ -278,6 +279,9 @@ def test_every_action_has_a_slot_a_help_and_a_shortcut_of_its_own(window):
 def test_every_action_can_be_walked(window, client, play, name, monkeypatch):
     monkeypatch.setattr(report_exchange, "ask_export_path", lambda *_: None)
     monkeypatch.setattr(report_exchange, "ask_report_path", lambda *_: None)
+    monkeypatch.setattr(dialogs, "ask_archive_path", lambda *_: None)
+    monkeypatch.setattr(dialogs, "ask_import_path", lambda *_: None)
+    monkeypatch.setattr(dialogs, "confirm_delete", lambda *_: False)
     window.run()
     play(*run_of())
     for _ in range(2):
@@ -309,6 +313,5 @@ def test_the_record_of_a_run_equals_the_one_made_from_its_events(window, play):
 
 def finish_background(window, qtbot) -> None:
     """Waits for the window's background work and lets it deliver."""
-    for thread in window._reports._background._threads:
-        thread.join(20)
+    assert window.background.wait(20)
     window.frame()

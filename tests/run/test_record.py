@@ -150,3 +150,13 @@ def test_events_and_records_come_back_equal(made, message, dropped):
         assert codec.decode(codec.encode(events), type=list[RunEvent]) == events
     record = record_of(*events[1:])
     assert msgspec.json.decode(msgspec.json.encode(record), type=RunRecord) == record
+
+
+def test_a_stop_string_that_began_in_the_text_before_leaves_nothing():
+    # "E" was written by the run that this one continues; "ND" completes "END" and more.
+    at = At("r", "speculative")
+    record = RunRecord.begin(started())
+    record.apply(LaneStarted(at))
+    record.apply(FirstToken(at, Token(1, "ND!", "first"), 0.1))
+    record.apply(LaneEnded(at, "stop string", dropped=4))
+    assert record.repetitions("speculative")[0].text == ""

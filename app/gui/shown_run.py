@@ -1,0 +1,69 @@
+"""The run that is shown: its record, what stands before its text, and whether it is private."""
+
+from __future__ import annotations
+
+from app.gui.continuation import Earlier, can_continue, continued, with_text_of
+from app.gui.private_run import without_text
+from app.run.record import RunRecord
+from app.run.settings import RunSettings
+
+
+class ShownRun:
+    """The newest run, or a record that was opened."""
+
+    def __init__(self) -> None:
+        self.record: RunRecord | None = None
+        self._private: set[str] = set()
+        self._earlier: dict[str, Earlier] = {}
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is a record that grows no more."""
+        return self.record is not None and self.record.outcome != "running"
+
+    @property
+    def earlier(self) -> Earlier | None:
+        """What stands before the text; None where that is not known."""
+        if self.record is None or not self.record.settings.continues:
+            return Earlier()
+        return self._earlier.get(self.record.settings.continues)
+
+    def can_continue(self, pair: str | None) -> bool:
+        """Whether the run can be gone on with, and this pair is its own."""
+        record = self.record
+        return record is not None and record.settings.pair == pair and can_continue(record)
+
+    def continuation(self, *, fresh: int) -> RunSettings | None:
+        """The settings that go on from the run that is shown, whose text is kept for that."""
+        record = self.record
+        if record is None:
+            return None
+        self._earlier[record.run] = with_text_of(record, self.earlier or Earlier())
+        return continued(record, fresh=fresh)
+
+    def know(self, run: str, earlier: Earlier) -> None:
+        """Takes in what was written up to the end of a run."""
+        self._earlier[run] = earlier
+
+    def keep_private(self, run: str) -> None:
+        """Minds that no word of a run may be kept."""
+        self._private.add(run)
+
+    def is_private(self, run: str) -> bool:
+        """Whether no word of this run may be kept."""
+        return run in self._private
+
+    def to_leave(self) -> RunRecord | None:
+        """The record as it may leave the window; None while it grows."""
+        if self.record is None or not self.ended:
+            return None
+        return without_text(self.record) if self.is_private(self.record.run) else self.record
+
+    def words(self) -> str:
+        """One sentence on what the run goes on from; empty if it does not."""
+        if self.record is None or not self.record.settings.continues:
+            return ""
+        run = self.record.settings.continues
+        if self.earlier is None:
+            return f"Continues run {run}, whose text is not kept here."
+        return f"Continues run {run} from token {self.earlier.tokens + 1}."
