@@ -18,7 +18,15 @@ from app.engine.protocol import (
     Run,
     Stop,
 )
-from app.run.events import ModelFacts, Progress, PromptRead, RunEnded, RunStarted
+from app.run.events import (
+    FirstToken,
+    LaneStarted,
+    ModelFacts,
+    Progress,
+    PromptRead,
+    RunEnded,
+    RunStarted,
+)
 from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.record import RunRecord
 from app.run.settings import Precision, RunSettings
@@ -237,6 +245,9 @@ class EngineLink:
         self.pair, self.target = message.settings.pair, message.target
         self.progress = None
 
+    def _on_lane_moved(self, message: LaneStarted | FirstToken) -> None:
+        self.progress = None
+
     def _on_prompt_read(self, message: PromptRead) -> None:
         whole = message.done >= message.total
         lane = message.at.lane
@@ -273,7 +284,9 @@ _HANDLERS: dict[type, Callable] = {
     JobProblem: EngineLink._on_problem,
     JobCancelled: EngineLink._on_cancelled,
     RunStarted: EngineLink._on_run_started,
+    LaneStarted: EngineLink._on_lane_moved,
     PromptRead: EngineLink._on_prompt_read,
+    FirstToken: EngineLink._on_lane_moved,
     RunEnded: EngineLink._on_run_ended,
     EngineEnded: EngineLink._on_engine_ended,
 }

@@ -21,6 +21,7 @@ class ProgressStrip(QFrame):
         self.setObjectName("progress")
         self._text = label()
         self._bar = QProgressBar()
+        self._bar.setRange(0, _STEPS)
         self._bar.setTextVisible(False)
         self._bar.setAccessibleName("Progress")
         self.cancel = QPushButton("Cancel")
@@ -30,7 +31,8 @@ class ProgressStrip(QFrame):
         row.setContentsMargins(10, 5, 6, 5)
         row.setSpacing(12)
         row.addWidget(self._text)
-        row.addWidget(self._bar, 1)
+        row.addWidget(self._bar, 100)
+        row.addStretch(1)
         row.addWidget(self.cancel)
         self.hide()
 
@@ -40,11 +42,11 @@ class ProgressStrip(QFrame):
         if progress is None:
             return
         self._text.setText(progress_words(progress))
+        # Without a total there is no bar: a moving one repaints sixty times a second, and takes
+        # from the engine what it is waiting for.
+        self._bar.setVisible(bool(progress.total))
         if progress.total:
-            self._bar.setRange(0, _STEPS)
             self._bar.setValue(round(_STEPS * min(progress.done / progress.total, 1.0)))
-        else:
-            self._bar.setRange(0, 0)
 
 
 class Notice(QFrame):

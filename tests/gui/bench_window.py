@@ -17,7 +17,7 @@ from statistics import median
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 sys.path.extend(map(str, Path(__file__).resolve().parents[:3]))
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app import files
@@ -25,7 +25,7 @@ from app.engine.client import EngineClient
 from app.engine.protocol import Run
 from app.gui.engine_link import EngineLink
 from app.gui.theme import Theme
-from app.gui.window import MainWindow
+from app.gui.window import FRAME_MS, MainWindow
 from app.library.catalogue import load_catalogue
 from app.run.metrics import decode_speed
 from app.run.record import RunRecord
@@ -61,13 +61,12 @@ def watched(window: MainWindow, wanted: RunSettings) -> RunRecord:
     """The record of a run that a window shows."""
     link = window._link
     window._start(wanted)
-    application = QApplication.instance()
-    assert application is not None
-    end = QTimer()
-    end.timeout.connect(lambda: None if link.busy else application.quit())
+    # A loop of its own: the end of the application's would close the window and its engine.
+    loop, end = QEventLoop(), QTimer()
+    end.timeout.connect(lambda: None if link.busy else loop.quit())
     end.start(50)
-    window._frame_clock.start()
-    QApplication.exec()
+    window._frame_clock.start(FRAME_MS)
+    loop.exec()
     window.stop_clocks()
     end.stop()
     assert link.record is not None
@@ -97,8 +96,7 @@ def main() -> None:
             lambda: listened(client, settings(tokens)),
             lambda: watched(window, settings(tokens)),
         ]
-        order = (0, 1) if place % 2 == 0 else (1, 0)
-        found = {which: speeds(runs[which]()) for which in order}
+        found = [speeds(run()) for run in runs]
         ratios += [seen / alone for seen, alone in zip(found[1], found[0], strict=True)]
         print(
             f"pair {place + 1}: with a window at {ratios[-2]:.3f} and {ratios[-1]:.3f}", flush=True

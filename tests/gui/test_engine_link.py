@@ -7,7 +7,7 @@ from scripted_engine import prepared, run_of
 
 from app.engine.protocol import CountTokens, EngineEnded, JobCancelled, JobProblem, Run, Stop
 from app.gui.engine_link import EngineLink
-from app.run.events import RunEnded
+from app.run.events import FirstToken, LaneStarted, Progress, RunEnded
 from app.run.preparation import EngineReady, Prepare
 from app.run.problems import Problem
 from app.run.settings import RunSettings
@@ -98,6 +98,18 @@ def test_an_engine_that_was_asked_to_end_is_no_trouble(link, client):
     link.pull()
     assert link.trouble is None
     assert link.words() == "Engine is off"
+
+
+def test_progress_ends_where_a_lane_begins_and_where_it_writes(link, client):
+    events = run_of()
+    link.run(SETTINGS)
+    for begun in (LaneStarted, FirstToken):
+        last = next(place for place, event in enumerate(events) if isinstance(event, begun))
+        client.play(events[0], Progress("warming up"), *events[1:last])
+        link.pull()
+        client.play(Progress("still warming up"), events[last])
+        link.pull()
+        assert link.progress is None
 
 
 def test_trouble_is_overtaken_by_the_next_job(link, client):
