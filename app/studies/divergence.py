@@ -32,11 +32,11 @@ def find_divergence(model: CausalModel[Any], record: RunRecord) -> Divergence | 
     if found.first_difference >= min(len(fast.tokens), len(slow.tokens)):
         return None
     place = _Place.find(fast, found.first_difference)
-    here, there = _rows(model, record, place)
+    here, there, precision = _rows(model, record, place)
     token, baseline = fast.tokens[place.index], slow.tokens[place.index]
     gap = float(here[baseline.id] - here[token.id])
     moved = float((here - there).abs().max())
-    step = _relative_step(model, record) * float(here.abs().max())
+    step = precision * float(here.abs().max())
     return Divergence(
         run=record.run,
         index=place.index,
@@ -74,18 +74,19 @@ class _Place:
 
 def _rows(
     model: CausalModel[Any], record: RunRecord, place: _Place
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The target's logits at the difference: at width 1, and in the speculative round's pass."""
+) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """Logits at the difference, at width 1 and in the round's own pass, and their relative step."""
     sampling = record.settings.sampling
     before = [*record.prompt_ids, *place.written[: place.start]]
     text = [*record.prompt_ids, *place.written[: place.index]]
     prompt_length = len(record.prompt_ids)
     alone = _read(model, text, Block())
-    alone = Penalties(sampling, prompt_length).apply(alone, text, None)
+    precision = float(torch.finfo(alone.dtype).eps)
+    alone = Penalties(sampling, prompt_length).apply(alone.float(), text, None)
     block = Block(place.guesses, device=model.device)
     wide = _read(model, before, block)
-    wide = Penalties(sampling, prompt_length).apply(wide, before, block)
-    return alone[0], wide[place.index - place.start]
+    wide = Penalties(sampling, prompt_length).apply(wide.float(), before, block)
+    return alone[0], wide[place.index - place.start], precision
 
 
 def _read(model: CausalModel[Any], text: Sequence[int], block: Block) -> torch.Tensor:
@@ -95,13 +96,7 @@ def _read(model: CausalModel[Any], text: Sequence[int], block: Block) -> torch.T
         session.read(text, rows=1, upto=upto)
     if len(text) > 1:
         session.read(text, rows=1, upto=len(text) - 1)
-    return session.read(text, block, rows=len(block) + 1).logits.float()
-
-
-def _relative_step(model: CausalModel[Any], record: RunRecord) -> float:
-    """The relative step of the numbers that the model's logits are made of."""
-    row = Session(model, 1).read(record.prompt_ids[:1], rows=1).logits
-    return float(torch.finfo(row.dtype).eps)
+    return session.read(text, block, rows=len(block) + 1).logits
 
 
 def _shown(token: Token) -> Token:
