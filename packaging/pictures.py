@@ -55,7 +55,7 @@ def main() -> int:
     try:
         _until(lambda: window.action["run"].isEnabled() and window._link.pair is not None, window)
         window.run()
-        _until(lambda: window.shown.ended, window)
+        _until(lambda: window.running.shown.ended, window)
         return _save_all(window)
     finally:
         window.close()

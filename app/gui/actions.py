@@ -45,7 +45,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "continue",
         "Continue",
         "Ctrl+Shift+Return",
-        "continue_run",
+        "running.go_on",
         "run",
         "Go on where the run that is shown was cut off; both lanes go on from the same text.",
     ),

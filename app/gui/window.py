@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QTimer
 from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from app.engine.protocol import EngineEnded, Message, TokenCount
 from app.gui.actions import make_actions
 from app.gui.background import Background
-from app.gui.continuation import Earlier
 from app.gui.engine_link import EngineLink
+from app.gui.frame_clock import FrameClock
 from app.gui.kept_runs import KeptRuns
 from app.gui.playground import Playground
 from app.gui.prompt_count import PromptCount
 from app.gui.report_exchange import ReportExchange
+from app.gui.running import Running
 from app.gui.runs_desk import RunsDesk
 from app.gui.runs_page import RunsPage
-from app.gui.shown_run import ShownRun
 from app.gui.slow_clock import Part, SlowClock
 from app.gui.theme import Theme
 from app.gui.top_bar import TopBar
@@ -34,18 +33,13 @@ from app.run.events import (
     RunStarted,
 )
 from app.run.preparation import Prepared
-from app.run.problems import Problem
 from app.run.record import RunRecord
-from app.run.settings import RunSettings
 
-FRAME_MS = 33
-"""How often the lanes take in what has come."""
-
-NUMBERS_S = 0.25
+NUMBERS_S = 0.3
 """How often numbers are renewed while they change."""
 
-CHARTS_S = 0.6
-"""How often charts are drawn while they change: painting them is what a window costs most."""
+CHARTS_S = 0.8
+"""How often charts are drawn while they change."""
 
 CLOSING_S = 2.0
 """How long what is being written may hold up the end."""
@@ -66,19 +60,19 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(960, 520)
         self.resize(1440, 900)
         self._link, self.theme = link, theme
-        self.shown = ShownRun()
         self._trouble_shown: object = None
-        self._kept_last = ""
         self._closed = False
         self.background = Background()
         self.page = Playground(catalogue, theme.colours)
         self.count = PromptCount(self.page.prompt, link, self)
         self.kept = KeptRuns(history, self.background)
+        self.running = Running(link, self.page, self.kept)
         self.desk = RunsDesk(self, self.kept)
         self.action = make_actions(self)
         self.bar = TopBar(self.action)
         self.runs = RunsPage(self.action, theme.colours)
-        self._reports = ReportExchange(self, self.page.notice, self.background, opened=self._opened)
+        notice, opened = self.page.notice, self.running.open
+        self._reports = ReportExchange(self, notice, self.background, opened=opened)
         self._make_clocks()
         self._lay_out()
         self._connect()
@@ -89,20 +83,20 @@ class MainWindow(QMainWindow):
     @property
     def record(self) -> RunRecord | None:
         """The record that is shown: the newest run, or one that was opened."""
-        return self.shown.record
+        return self.running.record
 
     def begin(self) -> None:
         """Starts the engine and the clock; called once the window is up."""
         self.focus_prompt()
-        self._frame_clock.start(FRAME_MS)
-        self._prepare()
+        self.start_clocks()
+        self.running.prepare()
 
     def frame(self) -> None:
         """The fast clock: takes in what has come, and renews what is due."""
         for message in self._link.pull():
             self._take(message)
         self.background.deliver()
-        earlier = self.shown.earlier
+        earlier = self.running.shown.earlier
         self.page.advance(self.record, earlier.text if earlier else "")
         if self._link.phase == "starting":
             self._slow_clock.touch()
@@ -114,20 +108,14 @@ class MainWindow(QMainWindow):
 
     def run(self) -> None:
         """Runs the settings of the form."""
-        self._start(self.page.settings())
+        self.running.start(self.page.settings())
 
     def run_again(self) -> None:
         """Runs the settings of the record that is shown, or of the run that is chosen."""
         if self._on_runs:
             self.desk.run_again()
         elif self.record is not None:
-            self._again(self.record)
-
-    def continue_run(self) -> None:
-        """Goes on where the run that is shown was cut off."""
-        settings = self.shown.continuation(fresh=self.page.settings().max_new_tokens)
-        if settings is not None:
-            self._start(settings, of=settings.continues)
+            self.running.again(self.record)
 
     def stop(self) -> None:
         """Ends the job at hand."""
@@ -136,7 +124,7 @@ class MainWindow(QMainWindow):
 
     def export(self) -> None:
         """Writes the record that is shown where the person wants it."""
-        record = self.shown.to_leave()
+        record = self.running.shown.to_leave()
         if record is not None:
             self._reports.export(record)
 
@@ -177,7 +165,7 @@ class MainWindow(QMainWindow):
     def restart_engine(self) -> None:
         """Ends the engine process and makes the pair ready in a new one."""
         self._link.restart()
-        self._prepare()
+        self.running.prepare()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Hides at once, then ends clocks, threads and the engine process."""
@@ -193,9 +181,13 @@ class MainWindow(QMainWindow):
         self.stop_clocks()
         self.runs.side.flush()
         self._link.close()
-        self._keep(self._link.record)
+        self.running.keep(self._link.record)
         if self.background.wait(CLOSING_S):
             self.kept.close()
+
+    def start_clocks(self) -> None:
+        """Takes in what comes, from now on."""
+        self._frame_clock.start()
 
     def stop_clocks(self) -> None:
         """Takes nothing in any more, unless `frame` is called."""
@@ -208,8 +200,7 @@ class MainWindow(QMainWindow):
         return self._pages.currentWidget() is self.runs
 
     def _make_clocks(self) -> None:
-        self._frame_clock = QTimer(self)
-        self._frame_clock.timeout.connect(self.frame)
+        self._frame_clock = FrameClock(self.frame, self)
         page = self.page
         self._slow_clock = SlowClock(
             (
@@ -223,7 +214,7 @@ class MainWindow(QMainWindow):
     def _take(self, message: Message) -> None:
         """Minds what a message means for the page beyond the record."""
         if isinstance(message, RunStarted):
-            self._show_record(self._link.record)
+            self.running.show_record(self._link.record)
         elif isinstance(message, Prepared):
             self.page.form.suggest(message.target.suggested_sampling)
             self.page.form.show_notes(message.notes)
@@ -231,9 +222,9 @@ class MainWindow(QMainWindow):
         elif isinstance(message, TokenCount):
             self.count.take(message)
         elif isinstance(message, RunEnded | EngineEnded):
-            self._keep(self._link.record)
+            self.running.keep(self._link.record)
             if isinstance(message, RunEnded) and not message.message and self._wants_other_models():
-                self._prepare()
+                self.running.prepare()
         if isinstance(message, _PASSING):
             self._slow_clock.touch()
         else:
@@ -255,15 +246,15 @@ class MainWindow(QMainWindow):
     def _allow(self) -> None:
         """Enables the actions that can be done now."""
         link, on_runs = self._link, self._on_runs
-        pair = self.page.form.pair
+        pair, shown = self.page.form.pair, self.running.shown
         on_kept = self.desk.possible(shown=on_runs, busy=link.busy)
-        again = on_kept["open_run"] if on_runs else self.shown.ended and not link.busy
+        again = on_kept["open_run"] if on_runs else shown.ended and not link.busy
         can = {
             "run": not link.waits and link.job != "run",
             "stop": link.busy and not link.stopping,
             "run_again": again,
-            "continue": not link.busy and self.shown.can_continue(pair.name if pair else None),
-            "export": self.shown.ended,
+            "continue": not link.busy and shown.can_continue(pair.name if pair else None),
+            "export": shown.ended,
             "open": not link.busy,
             "copy_text": self.record is not None,
             **dict.fromkeys(("thrown", "seams", "charts"), not on_runs),
@@ -288,78 +279,14 @@ class MainWindow(QMainWindow):
         self.bar.show_page(self._pages.currentIndex())
         self._refresh_state()
 
-    def _show_record(self, record: RunRecord | None) -> None:
-        """Shows a record, and says so if it goes on from another."""
-        self.shown.record = record
-        self.page.notice.hide_news()
-        words = self.shown.words()
-        if words:
-            self.page.notice.show_news(words)
-
-    def _again(self, record: RunRecord) -> None:
-        """Runs the settings of a record."""
-        self.page.fill(record.settings)
-        self._start(record.settings, of=record.run)
-
-    def _start(self, settings: RunSettings, *, of: str = "") -> None:
-        """Runs settings (those `of` an earlier run), or shows what is wrong with them."""
-        self.show_playground()
-        try:
-            run = self._link.run(settings)
-        except Problem as problem:
-            self.page.notice.show_trouble(problem.message, problem.remedy)
-            return
-        if self.page.prompt.private.isChecked() or self.shown.is_private(of):
-            self.shown.keep_private(run)
-        self._refresh_state()
-
-    def _prepare(self) -> None:
-        """Makes the chosen pair ready."""
-        pair = self.page.form.pair
-        if pair is not None:
-            self._link.prepare(pair.name, self.page.form.precision, None)
-            self._refresh_state()
-
     def _wants_other_models(self) -> bool:
         """Whether the form names another pair than the one that was made ready last."""
         pair = self.page.form.pair
         return pair is not None and self._link.pair not in (None, pair.name)
 
-    def _keep(self, record: RunRecord | None) -> None:
-        """Keeps a run that has ended, once, unless it is private."""
-        if record is None or record.outcome == "running" or record.run == self._kept_last:
-            return
-        self._kept_last = record.run
-        if self.kept.keeps and not self.shown.is_private(record.run):
-            self.kept.add(record, self._has_been_kept, self._not_kept)
-
     def _has_been_kept(self) -> None:
         if self._on_runs:
             self.desk.search()
-
-    def _not_kept(self, problem: Problem) -> None:
-        self.page.notice.show_trouble(f"The run was not kept. {problem.message}", problem.remedy)
-
-    def _opened(self, record: RunRecord) -> None:
-        """Shows a record that was read, and looks for what stands before it."""
-        if self._link.busy:
-            return
-        self.show_playground()
-        self.page.fill(record.settings)
-        self._show_record(record)
-        self._slow_clock.hasten()
-        if self.shown.earlier is None and self.kept.keeps:
-            self.kept.find_earlier(record, self._found_earlier, self._not_found)
-
-    def _found_earlier(self, run: str, earlier: Earlier | None) -> None:
-        """Shows what was written before a run that was opened."""
-        if earlier is not None:
-            self.shown.know(run, earlier)
-            if self.record is not None and self.record.settings.continues == run:
-                self._show_record(self.record)
-
-    def _not_found(self, problem: Problem) -> None:
-        self.page.notice.show_trouble(problem.message, problem.remedy)
 
     def _recolour(self) -> None:
         self.page.set_colours(self.theme.colours)
@@ -367,14 +294,19 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         page = self.page
-        self.desk.attend(self.runs, opened=self._opened, again=self._again, changed=self._allow)
+        running = self.running
+        self.desk.attend(self.runs, opened=running.open, again=running.again, changed=self._allow)
+        running.called.connect(self.show_playground)
+        running.changed.connect(self._refresh_state)
+        running.opened.connect(self._slow_clock.hasten)
+        running.kept.connect(self._has_been_kept)
         self.theme.changed.connect(self._recolour)
         page.run_button.clicked.connect(self.run)
         page.stop_button.clicked.connect(self.stop)
-        page.continue_button.clicked.connect(self.continue_run)
+        page.continue_button.clicked.connect(running.go_on)
         page.continue_button.setToolTip(self.action["continue"].toolTip())
         page.progress.cancelled.connect(self.stop)
-        page.form.pair_changed.connect(self._prepare)
+        page.form.pair_changed.connect(running.prepare)
         page.form.speculation.toggled.connect(self.action["speculation"].setChecked)
         self.action["speculation"].setChecked(page.form.speculation.isChecked())
         self.action["charts"].setChecked(True)

@@ -71,7 +71,7 @@ class Counts(msgspec.Struct, frozen=True):
 
     def plus(self, rounds: Iterable[Round]) -> Counts:
         """These counts and those of more rounds."""
-        tally = {name: getattr(self, name) for name in self.__struct_fields__}
+        tally = msgspec.structs.asdict(self)
         for round_ in rounds:
             for token in (*round_.committed, *round_.thrown):
                 tally[token.status] += 1
@@ -79,19 +79,21 @@ class Counts(msgspec.Struct, frozen=True):
             tally["drafting_rounds"] += round_.drafted > 0
         return Counts(**tally)
 
+    def and_first(self, repetition: Repetition) -> Counts:
+        """These counts and the first token of a repetition, if it has come."""
+        first = self.first + (repetition.first is not None)
+        return msgspec.structs.replace(self, first=first)
+
 
 def counts(repetition: Repetition) -> Counts:
     """The counts of one repetition, as far as it has come."""
-    return Counts(first=int(repetition.first is not None)).plus(repetition.rounds)
+    return _sums(repetition).counts.and_first(repetition)
 
 
 def total_counts(repetitions: Iterable[Repetition]) -> Counts:
     """The counts of several repetitions taken together."""
-    total = Counts()
-    for repetition in repetitions:
-        first = total.first + (repetition.first is not None)
-        total = msgspec.structs.replace(total, first=first).plus(repetition.rounds)
-    return total
+    found = [msgspec.structs.astuple(counts(repetition)) for repetition in repetitions]
+    return Counts(*(sum(column) for column in zip(*found, strict=True)))
 
 
 class PositionAcceptance(msgspec.Struct, frozen=True):
@@ -132,7 +134,7 @@ def acceptance_by_position(rounds: Sequence[Round]) -> list[PositionAcceptance]:
 
 def decode_seconds(repetition: Repetition) -> float:
     """Seconds from the first token to the last commit, on the lane's own clock."""
-    return sum(round_.phases.total for round_ in repetition.rounds)
+    return _sums(repetition).seconds
 
 
 def decode_speed(repetition: Repetition) -> float | None:
@@ -242,6 +244,25 @@ def same_text(record: RunRecord) -> SameText | None:
 def ratio(above: float, below: float) -> float | None:
     """`above / below`, or None where there is nothing to divide by."""
     return above / below if below else None
+
+
+class _Sums(msgspec.Struct, frozen=True):
+    """Sums over the first rounds of a repetition."""
+
+    counts: Counts = Counts()
+    seconds: float = 0.0
+
+
+def _sums(repetition: Repetition) -> _Sums:
+    """The sums over all rounds so far. A growing repetition remembers them, so that its figures can
+    be asked for many times a second: only rounds that came since are added.
+    """
+    known: _Sums = repetition.__dict__.get("sums", _Sums())
+    fresh = repetition.rounds[known.counts.rounds :]
+    if fresh:
+        seconds = known.seconds + sum(round_.phases.total for round_ in fresh)
+        known = repetition.__dict__["sums"] = _Sums(known.counts.plus(fresh), seconds)
+    return known
 
 
 _CUT_SHORT = (None, "cancelled", "failed")

@@ -32,8 +32,11 @@ SCHEMA: Literal[1] = 1
 """The version of the record's layout; it grows by one whenever a reader has to know."""
 
 
-class Repetition(msgspec.Struct, forbid_unknown_fields=True):
-    """One pass of a lane over the prompt, from an empty session to its end."""
+class Repetition(msgspec.Struct, forbid_unknown_fields=True, dict=True):
+    """One pass of a lane over the prompt, from an empty session to its end.
+
+    It can remember what was counted of its rounds (`dict`): they are only ever added to.
+    """
 
     at: At
     prompt_read: int = 0

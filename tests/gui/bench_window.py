@@ -25,7 +25,7 @@ from app.engine.client import EngineClient
 from app.engine.protocol import Run
 from app.gui.engine_link import EngineLink
 from app.gui.theme import Theme
-from app.gui.window import FRAME_MS, MainWindow
+from app.gui.window import MainWindow
 from app.library.catalogue import load_catalogue
 from app.run.metrics import decode_speed
 from app.run.record import RunRecord
@@ -60,12 +60,12 @@ def listened(client: EngineClient, wanted: RunSettings) -> RunRecord:
 def watched(window: MainWindow, wanted: RunSettings) -> RunRecord:
     """The record of a run that a window shows."""
     link = window._link
-    window._start(wanted)
+    window.running.start(wanted)
     # A loop of its own: the end of the application's would close the window and its engine.
     loop, end = QEventLoop(), QTimer()
     end.timeout.connect(lambda: None if link.busy else loop.quit())
     end.start(50)
-    window._frame_clock.start(FRAME_MS)
+    window.start_clocks()
     loop.exec()
     window.stop_clocks()
     end.stop()

@@ -39,7 +39,7 @@ def main() -> int:
         EngineLink(client), catalogue, Theme(application), history=files.history_file()
     )
     pair = {"start": "here", "prepare": "staged", "run": "here"}[during]
-    window._prepare = lambda: window._link.prepare(pair, None, None)
+    window.running.prepare = lambda: window._link.prepare(pair, None, None)
     asked_at = 0.0
 
     def end() -> None:
@@ -73,7 +73,7 @@ def main() -> int:
             "run": window.record is not None and bool(window.record.lanes),
         }[during]
         if during == "run" and link.phase == "ready" and not link.busy:
-            window._start(settings_of(rounds=10_000, step=0.2))
+            window.running.start(settings_of(rounds=10_000, step=0.2))
         if come:
             watch.stop()
             QTimer.singleShot(milliseconds, end)

@@ -128,7 +128,7 @@ def continued(window, client) -> None:
     window.run()
     client.play(*stopped(run_of(), after=90))
     window.frame()
-    window.continue_run()
+    window.running.go_on()
     asked = client.sent[-1]
     settings = {name: getattr(asked.settings, name) for name in ("continues", "prompt_ids")}
     client.play(*run_of(STORY[:120], run=asked.run, **settings))

@@ -43,7 +43,7 @@ def test_both_lanes_show_the_same_text_before_the_new_one(window, client, play):
     window.run()
     play(*stopped(run_of(), after=80))
     earlier = window.page.lanes[0].text.toPlainText()
-    window.continue_run()
+    window.running.go_on()
     play(*going_on(client))
     for lane in window.page.lanes:
         assert lane.text.toPlainText() == earlier + MORE
@@ -58,7 +58,7 @@ def test_both_lanes_show_the_same_text_before_the_new_one(window, client, play):
 def test_the_whole_text_is_copied_and_the_new_record_leaves(window, client, play):
     window.run()
     play(*run_of())
-    window.continue_run()
+    window.running.go_on()
     play(*going_on(client))
     window.action["copy_text"].trigger()
     assert QGuiApplication.clipboard().text() == STORY + MORE
@@ -66,7 +66,7 @@ def test_the_whole_text_is_copied_and_the_new_record_leaves(window, client, play
     lane.moveCursor(QTextCursor.MoveOperation.Start)
     lane.moveCursor(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
     assert lane.createMimeDataFromSelection().text() == STORY + MORE
-    assert window.shown.to_leave() is window.record
+    assert window.running.shown.to_leave() is window.record
     assert window.record.settings.continues == "r"
 
 
@@ -74,7 +74,7 @@ def test_a_run_can_be_gone_on_with_again_and_again(window, client, play):
     window.run()
     play(*run_of())
     for text in (" One.", " Two."):
-        window.continue_run()
+        window.running.go_on()
         play(*going_on(client, text))
     assert window.page.lanes[1].text.record_text() == STORY + " One. Two."
     window.run()
@@ -87,7 +87,7 @@ def test_one_that_ended_by_length_gets_the_length_of_the_form(window, client, pl
     window.run()
     play(*run_of())
     window.page.form.rows["max_new_tokens"].field.put(33)
-    window.continue_run()
+    window.running.go_on()
     assert client.sent[-1].settings.max_new_tokens == 33
 
 
@@ -123,9 +123,9 @@ def test_a_private_run_stays_private_when_it_goes_on(window, client, play):
     window.run()
     play(*run_of(run=client.sent[-1].run))
     window.page.prompt.private.setChecked(False)
-    window.continue_run()
+    window.running.go_on()
     play(*going_on(client))
-    leaving = window.shown.to_leave()
+    leaving = window.running.shown.to_leave()
     assert leaving.settings.prompt_ids == ()
     assert leaving.settings.continues == ""
     leaving.settings.check()
@@ -153,7 +153,7 @@ def test_a_stop_string_may_begin_in_the_earlier_text(application):
 def test_pointing_at_the_earlier_text_says_what_it_is(window, client, play, qtbot):
     window.run()
     play(*run_of())
-    window.continue_run()
+    window.running.go_on()
     play(*going_on(client))
     lane = window.page.lanes[0].text
     lane.setFocus()
@@ -168,7 +168,7 @@ def test_pointing_at_the_earlier_text_says_what_it_is(window, client, play, qtbo
 def test_where_the_new_text_begins_is_painted(window, client, play):
     window.run()
     play(*run_of())
-    window.continue_run()
+    window.running.go_on()
     play(*going_on(client))
     lane = window.page.lanes[0].text
     cursor = QTextCursor(lane.document())
@@ -191,7 +191,7 @@ def test_a_run_of_the_history_is_shown_behind_what_it_goes_on_from(window, clien
     with History(window.kept.path) as history:
         history.add(first)
         history.add(second)
-    window._opened(second)
+    window.running.open(second)
     assert window.background.wait(20)
     play()
     assert window.page.lanes[0].text.record_text() == STORY + MORE
@@ -199,7 +199,7 @@ def test_a_run_of_the_history_is_shown_behind_what_it_goes_on_from(window, clien
 
 
 def test_one_whose_beginning_is_not_kept_says_so(window, play):
-    window._opened(record_of(run_of(MORE, run="second", continues="gone", prompt_ids=(1, 2))))
+    window.running.open(record_of(run_of(MORE, run="second", continues="gone", prompt_ids=(1, 2))))
     assert window.background.wait(20)
     play()
     assert window.page.lanes[0].text.record_text() == MORE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 
-from app.gui.charts.chart import Chart
+from app.gui.charts.chart import Chart, reach
 from app.gui.colours import Colours
 from app.gui.series import RECENT, RunSeries, curve
 
@@ -21,7 +21,7 @@ class AcceptanceChart(Chart):
         """Makes the two curves."""
         self.recent = self.plot.plot(connect="finite")
         self.so_far = self.plot.plot(connect="finite")
-        self.plot.getAxis("left").setTicks([[(0, "0"), (0.5, "50 %"), (1, "100 %")], []])
+        self.set_ticks("left", [(0, "0"), (0.5, "50 %"), (1, "100 %")])
 
     def dress_items(self, colours: Colours) -> None:
         """Gives the curves their colours."""
@@ -33,4 +33,4 @@ class AcceptanceChart(Chart):
         lane = series.lane("speculative")
         self.so_far.setData(*curve(lane.acceptance))
         self.recent.setData(*curve(lane.recent_acceptance))
-        self.set_ranges((1, max(len(lane), 10)), (0, 1.12))
+        self.set_ranges((1, reach(max(len(lane), 10))), (0, 1.12))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import ClassVar
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QColor, QFont, QPen
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
+from PySide6.QtWidgets import QFrame, QGraphicsItem, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.gui.colours import Colours
 from app.gui.elided import Elided
@@ -21,6 +22,21 @@ pg.setConfigOptions(antialias=True)
 
 CURVE_WIDTH = 1.6
 """Device-independent pixels; a pen of more than one is cheap only while curves have few points."""
+
+Ticks = list[tuple[float, str]]
+"""Values of an axis, and what stands beside them."""
+
+_STEPS = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0, 10.0)
+"""Where a growing axis may end within a power of ten: each about a quarter above the one before."""
+
+
+class Bars(pg.BarGraphItem):
+    """Bars with hard edges: smoothing those of many rectangles is what a chart would cost most."""
+
+    def paint(self, painter: QPainter, *rest: object) -> None:
+        """Paints the bars."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        super().paint(painter, *rest)
 
 
 class Chart(QFrame):
@@ -43,6 +59,8 @@ class Chart(QFrame):
         self.plot.hideButtons()
         self.plot.setFrameShape(QFrame.Shape.NoFrame)
         self.plot.viewport().setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._ranges: tuple[tuple[float, float], tuple[float, float]] | None = None
+        self._ticks: dict[str, Ticks | None] = {}
         self.number = label()
         self.setToolTip(tip(f"{self.title}\n{self.meaning}"))
         self._lay_out()
@@ -99,8 +117,16 @@ class Chart(QFrame):
         return super().event(event)
 
     def set_ranges(self, x: tuple[float, float], y: tuple[float, float]) -> None:
-        """Shows this part of the plane."""
-        self.plot.setRange(xRange=x, yRange=y, padding=0, disableAutoRange=True)
+        """Shows this part of the plane. Axes are drawn anew only when it changes."""
+        if (x, y) != self._ranges:
+            self._ranges = (x, y)
+            self.plot.setRange(xRange=x, yRange=y, padding=0, disableAutoRange=True)
+
+    def set_ticks(self, axis: str, ticks: Ticks | None) -> None:
+        """Marks these values of an axis with these words; None leaves it to the axis."""
+        if ticks != self._ticks.get(axis):
+            self._ticks[axis] = ticks
+            self.plot.getAxis(axis).setTicks(None if ticks is None else [ticks, []])
 
     def _lay_out(self) -> None:
         title = Elided(self.title.upper(), tone="muted")
@@ -133,6 +159,15 @@ class Chart(QFrame):
             axis.setTickFont(font)
             axis.setStyle(tickLength=0, tickTextOffset=5, autoExpandTextSpace=True)
             axis.enableAutoSIPrefix(False)
+            axis.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
+
+
+def reach(value: float) -> float:
+    """The end of an axis that has to hold a value: one of few, so that a growing axis rests."""
+    if value <= 0:
+        return 0.0
+    decade = 10.0 ** math.floor(math.log10(value))
+    return decade * next(step for step in _STEPS if value <= step * decade * (1 + 1e-9))
 
 
 def faded(colour: str) -> QColor:

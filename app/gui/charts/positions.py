@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyqtgraph as pg
 
-from app.gui.charts.chart import Chart, faded
+from app.gui.charts.chart import Bars, Chart, faded
 from app.gui.colours import Colours
 from app.gui.series import RunSeries
 
@@ -24,11 +24,11 @@ class PositionsChart(Chart):
 
     def make_items(self) -> None:
         """Makes two groups of bars."""
-        self.of_all = pg.BarGraphItem(x=[], height=[], width=_WIDTH)
-        self.if_reached = pg.BarGraphItem(x=[], height=[], width=_WIDTH)
+        self.of_all = Bars(x=[], height=[], width=_WIDTH)
+        self.if_reached = Bars(x=[], height=[], width=_WIDTH)
         for item in (self.of_all, self.if_reached):
             self.plot.addItem(item)
-        self.plot.getAxis("left").setTicks([[(0, "0"), (0.5, "50 %"), (1, "100 %")], []])
+        self.set_ticks("left", [(0, "0"), (0.5, "50 %"), (1, "100 %")])
 
     def dress_items(self, colours: Colours) -> None:
         """Gives the bars their colours."""
@@ -49,6 +49,5 @@ class PositionsChart(Chart):
         )
         last = max([series.draft_length, *places, 4])
         step = -(-last // 8)
-        ticks = [(place, str(place)) for place in range(1, last + 1, step)]
-        self.plot.getAxis("bottom").setTicks([ticks, []])
+        self.set_ticks("bottom", [(n, str(n)) for n in range(1, last + 1, step)])
         self.set_ranges((0.4, last + 0.6), (0, 1.12))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 
-from app.gui.charts.chart import Chart
+from app.gui.charts.chart import Chart, reach
 from app.gui.colours import Colours
 from app.gui.series import RECENT, RunSeries, curve, highest
 from app.run.events import LaneName
@@ -38,5 +38,5 @@ class SpeedChart(Chart):
             self.curves[name].setData(*curve(lane.recent_speed, lane.written))
         top = highest(*(lane.recent_speed for lane in lanes.values()))
         right = highest(*(lane.written for lane in lanes.values()))
-        self.plot.getAxis("left").setTicks(None if top else [[(0, "0")], []])
-        self.set_ranges((0, max(right, 10)), (0, 1.08 * top or 1))
+        self.set_ticks("left", None if top else [(0, "0")])
+        self.set_ranges((0, reach(max(right, 10))), (0, reach(1.04 * top) or 1))

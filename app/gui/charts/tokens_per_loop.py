@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
-from app.gui.charts.chart import Chart, faded
+from app.gui.charts.chart import Bars, Chart, faded, reach
 from app.gui.colours import Colours
 from app.gui.series import RunSeries, bars, curve
 
@@ -23,7 +23,7 @@ class TokensPerLoopChart(Chart):
 
     def make_items(self) -> None:
         """Makes the bars, the curve and the ceiling."""
-        self.each = pg.BarGraphItem(x=[], height=[], width=0.8)
+        self.each = Bars(x=[], height=[], width=0.8)
         self.plot.addItem(self.each)
         self.mean = self.plot.plot(connect="finite")
         self.ceiling = pg.InfiniteLine(angle=0)
@@ -45,6 +45,6 @@ class TokensPerLoopChart(Chart):
         self.ceiling.setValue(most)
         self.ceiling.setVisible(len(lane) > 0)
         step = -(-most // 5)
-        ticks = [(n, str(n)) for n in range(0, most + 1, step)]
-        self.plot.getAxis("left").setTicks([ticks, []])
-        self.set_ranges((0.5, max(len(lane), 10) + 0.5), (0, most + 0.4))
+        ticks = [(float(n), str(n)) for n in range(0, most + 1, step)]
+        self.set_ticks("left", ticks)
+        self.set_ranges((0.5, reach(max(len(lane), 10)) + 0.5), (0, most + 0.4))
