@@ -6,12 +6,14 @@ import math
 from array import array
 
 import numpy as np
+import pyqtgraph as pg
 import pytest
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 from scripted_engine import pieces_of, record_of, rounds_of, run_of
 
 from app.gui.charts import CHARTS, ChartRow
+from app.gui.charts.chart import reach
 from app.gui.colours import DARK
 from app.gui.series import MOST_BARS, MOST_POINTS, LaneSeries, RunSeries, bars, curve, highest
 from app.run.metrics import Counts, acceptance_by_position, counts
@@ -139,3 +141,28 @@ def test_every_chart_says_what_it_shows():
         assert kind.meaning.endswith(".")
         assert kind.title
     assert RunSeries().draft_length == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "end"), [(0, 0), (10, 10), (10.1, 12.5), (17, 20), (99, 100), (101, 125), (0.3, 0.32)]
+)
+def test_an_axis_ends_at_one_of_few_values(value, end):
+    assert reach(value) == pytest.approx(end)
+
+
+def test_axes_are_drawn_anew_only_when_their_range_changes(row, monkeypatch):
+    drawn = []
+    paint = pg.AxisItem.paint
+
+    def noting(axis, *rest):
+        drawn.append(axis.orientation)
+        paint(axis, *rest)
+
+    monkeypatch.setattr(pg.AxisItem, "paint", noting)
+    events = run_of()
+    for upto, axes_rest in ((26, False), (27, True)):
+        drawn.clear()
+        row.show_record(record_of(events[:upto]))
+        for _ in range(5):
+            QApplication.processEvents()
+        assert (drawn == []) == axes_rest, [chart.plot.viewRange() for chart in row.charts]

@@ -212,6 +212,17 @@ def test_a_part_of_a_sound_lane_is_sound(repetition, data):
     assert violations(part) == []
 
 
+@given(sound_rounds())
+def test_a_growing_lane_has_at_every_moment_the_figures_of_one_read_whole(repetition):
+    growing = repetition_of()
+    for seen, round_ in enumerate(repetition.rounds, 1):
+        growing.rounds.append(round_)
+        whole = repetition_of(*repetition.rounds[:seen])
+        assert counts(growing) == counts(whole)
+        assert decode_seconds(growing) == pytest.approx(decode_seconds(whole))
+    assert msgspec.json.encode(growing) == msgspec.json.encode(repetition_of(*repetition.rounds))
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
