@@ -10,19 +10,17 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeVar
+from typing import BinaryIO, Literal
 from uuid import uuid4
 
 import msgspec
 
-from app.history.packing import LARGEST
 from app.run.problems import Problem
 from app.run.record import SCHEMA, RunRecord
+from app.run.stored import LARGEST, check_layout, check_size, decoded, stored_record
 
 ARCHIVE: Literal[1] = 1
 """The version of the archive's layout."""
-
-_Wanted = TypeVar("_Wanted")
 
 
 class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,9 +83,10 @@ def read_archive(path: Path) -> Iterator[Kept]:
             first = _next_line(page, str(path))
             title = _title(first)
             if title is None:
-                yield Kept(_report(first + page.read(LARGEST + 1 - len(first)), str(path)))
+                rest = page.read(LARGEST + 1 - len(first))
+                yield Kept(stored_record(first + rest, str(path)))
                 return
-            _check_version(title.foretoken_history, ARCHIVE, where=str(path))
+            check_layout(title.foretoken_history, ARCHIVE, where=str(path))
             number = 1
             while line := _next_line(page, f"{path}, line {(number := number + 1)},"):
                 yield _kept(line, f"{path}, line {number},")
@@ -109,8 +108,7 @@ def _line(kept: Kept) -> str:
 def _next_line(page: BinaryIO, where: str) -> bytes:
     """The next line; empty at the end of the file. Raises Problem for one that is too long."""
     line = page.readline(LARGEST + 1)
-    if len(line) > LARGEST:
-        raise _too_large(where)
+    check_size(line, where)
     return line
 
 
@@ -123,38 +121,5 @@ def _title(line: bytes) -> _Title | None:
 
 
 def _kept(line: bytes, where: str) -> Kept:
-    _check_version(_decoded(line, _Line, where=where).record.schema, SCHEMA, where=where)
-    return _decoded(line, Kept, where=where)
-
-
-def _report(data: bytes, where: str) -> RunRecord:
-    if len(data) > LARGEST:
-        raise _too_large(where)
-    _check_version(_decoded(data, _Report, where=where).schema, SCHEMA, where=where)
-    return _decoded(data, RunRecord, where=where)
-
-
-def _decoded(data: bytes, kind: type[_Wanted], *, where: str) -> _Wanted:
-    """The JSON as a struct of this kind. NaN and infinity are no JSON. Raises Problem."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError as error:
-        remedy = "Choose a file that Foretoken has written and nothing has edited."
-        raise Problem(f"{where} is not a run: {error}.", remedy) from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        remedy = "Choose a JSON report, or a file that the history was exported to."
-        raise Problem(f"{where} is not JSON: {error}.", remedy) from error
-
-
-def _check_version(found: int, known: int, *, where: str) -> None:
-    if found > known:
-        message = f"{where} has layout {found}; this version reads up to {known}."
-        raise Problem(message, "Open it with a newer Foretoken.")
-    if found < known:
-        message = f"{where} has layout {found}, which this version does not read."
-        raise Problem(message, "Open it with the version that wrote it.")
-
-
-def _too_large(where: str) -> Problem:
-    message = f"{where} is over {LARGEST // 10**9} GB, too large for a run."
-    return Problem(message, "Choose a file that Foretoken has written.")
+    check_layout(decoded(line, _Line, where=where).record.schema, SCHEMA, where=where)
+    return decoded(line, Kept, where=where)

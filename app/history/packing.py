@@ -8,9 +8,7 @@ import msgspec
 
 from app.run.problems import Problem
 from app.run.record import RunRecord
-
-LARGEST = 1_000_000_000
-"""Bytes of the largest record that is kept or read."""
+from app.run.stored import LARGEST
 
 _PLAIN, _SQUEEZED = b"m", b"z"
 _encode = msgspec.msgpack.Encoder().encode

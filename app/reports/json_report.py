@@ -8,10 +8,8 @@ from pathlib import Path
 import msgspec
 
 from app.run.problems import Problem
-from app.run.record import SCHEMA, RunRecord
-
-LARGEST = 1_000_000_000
-"""Bytes of the largest file that is read as a report."""
+from app.run.record import RunRecord
+from app.run.stored import LARGEST, stored_record
 
 
 def json_parts(record: RunRecord) -> dict[str, str]:
@@ -22,31 +20,7 @@ def json_parts(record: RunRecord) -> dict[str, str]:
 
 def read_record(path: Path) -> RunRecord:
     """The record in a JSON report. Raises Problem for any file that is not one."""
-    data = _bytes(path)
-    try:
-        _check_schema(path, msgspec.json.decode(data, type=_Head))
-        return msgspec.json.decode(data, type=RunRecord)
-    except msgspec.ValidationError as error:
-        remedy = "Choose a JSON report of Foretoken that nothing has edited."
-        raise Problem(f"{path} is not a report of a run: {error}.", remedy) from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        remedy = "Choose a file that a `.json` report was written to."
-        raise Problem(f"{path} is not JSON: {error}.", remedy) from error
-
-
-class _Head(msgspec.Struct):
-    """As much of a report as tells whether it can be read."""
-
-    schema: int
-
-
-def _check_schema(path: Path, head: _Head) -> None:
-    if head.schema > SCHEMA:
-        message = f"{path} has layout {head.schema}; this version reads up to {SCHEMA}."
-        raise Problem(message, "Open it with a newer Foretoken.")
-    if head.schema < SCHEMA:
-        message = f"{path} has layout {head.schema}, which this version does not read."
-        raise Problem(message, "Open it with the version that wrote it.")
+    return stored_record(_bytes(path), str(path))
 
 
 def _bytes(path: Path) -> bytes:

@@ -7,6 +7,7 @@ from recorded import hostile_record, run_record
 
 from app.history import History, Imported, archive
 from app.reports import write_report
+from app.run import stored
 from app.run.problems import Problem
 
 
@@ -90,17 +91,17 @@ TITLE = b'{"foretoken_history": 1}\n'
         (b"", "not JSON"),
         (b"PK\x03\x04 a zip", "not JSON"),
         (b'{"a":' * 100_000, "not JSON"),
-        (b"[" * 100_000, "not a run"),
+        (b"[" * 100_000, "not a report"),
         (b"\xff\xfe", "not JSON"),
         (b'{"schema": NaN}', "not JSON"),
-        (b"[]", "not a run"),
-        (b'{"schema": 1}', "not a run"),
+        (b"[]", "not a report"),
+        (b'{"schema": 1}', "not a report"),
         (b'{"schema": 2}', "newer"),
         (b'{"schema": 0}', "the version that wrote it"),
         (b'{"foretoken_history": 2}\n', "newer"),
         (b'{"foretoken_history": 0}\n', "does not read"),
-        (b'{"foretoken_history": "1"}\n', "not a run"),
-        (TITLE + b"{}\n", "line 2, is not a run"),
+        (b'{"foretoken_history": "1"}\n', "not a report"),
+        (TITLE + b"{}\n", "line 2, is not a report of a run"),
         (TITLE + b"\n", "line 2, is not JSON"),
         (TITLE + b"[" * 100_000, "line 2"),
         (TITLE + b'{"record": {"schema": 7}}\n', "line 2, has layout 7"),
@@ -139,7 +140,8 @@ def test_one_bad_run_keeps_the_whole_file_out(other, exported, old, new):
 
 
 def test_a_huge_file_a_folder_and_a_missing_file_are_refused(other, exported, monkeypatch):
-    monkeypatch.setattr(archive, "LARGEST", 1000)
+    for module in (archive, stored):
+        monkeypatch.setattr(module, "LARGEST", 1000)
     with pytest.raises(Problem, match="too large"):
         other.import_(exported)
     for place in (exported.parent, exported.parent / "missing.json"):
