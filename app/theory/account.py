@@ -83,9 +83,10 @@ def prediction(acceptance: Acceptance, draft_length: int, *, costs: StepCosts) -
     Acceptance counted on given text promises too much: real rounds begin anew at hard tokens.
     """
     best = best_draft_length(acceptance, costs)
+    tokens = tokens_per_loop(acceptance, draft_length)
     return Prediction(
         draft_length=draft_length,
-        tokens_per_loop=tokens_per_loop(acceptance, draft_length),
+        tokens_per_loop=None if tokens is None else costs.round_tokens(tokens),
         speedup=speedup(acceptance, draft_length, costs),
         break_even=break_even(draft_length, costs),
         best_draft_length=best.draft_length,

@@ -24,11 +24,15 @@ class StepCosts:
     """o: seconds of a speculative round that neither the draft nor the pass accounts for."""
     baseline_overhead: float = 0.0
     """The same for a token of the baseline."""
+    idle: float = 0.0
+    """The share of rounds in which the draft has nothing to guess, as an n-gram without a match."""
 
     def __post_init__(self) -> None:
         parts = (self.draft_step, self.overhead, self.baseline_overhead)
         if 1 not in self.passes or min(self.passes.values()) <= 0.0 or min(parts) < 0.0:
             raise ValueError("Costs are above zero, and a pass of one row is among them.")
+        if not 0.0 <= self.idle <= 1.0:
+            raise ValueError("A share lies from 0 to 1.")
 
     @property
     def single(self) -> float:
@@ -41,11 +45,16 @@ class StepCosts:
         return tuple(width - 1 for width in sorted(self.passes))
 
     def round_seconds(self, draft_length: int) -> float | None:
-        """γ·t_d + T(γ + 1) + o; None where that width was not measured."""
+        """γ·t_d + T(γ + 1) + o, a mean with idle rounds of T(1) + o; None if not measured."""
         verify = self.passes.get(draft_length + 1)
         if verify is None:
             return None
-        return draft_length * self.draft_step + verify + self.overhead
+        guessed = draft_length * self.draft_step + verify
+        return (1.0 - self.idle) * guessed + self.idle * self.passes[1] + self.overhead
+
+    def round_tokens(self, tokens: float) -> float:
+        """The mean tokens a round, if one with a draft brings so many; an idle one brings 1."""
+        return (1.0 - self.idle) * tokens + self.idle
 
 
 @dataclass(frozen=True)
@@ -67,15 +76,15 @@ def tokens_per_loop(acceptance: Acceptance, draft_length: int) -> float | None:
 
 
 def speedup(acceptance: Acceptance, draft_length: int, costs: StepCosts) -> float | None:
-    """S = E[m]·(T(1) + o_baseline) / (γ·t_d + T(γ+1) + o); 1 for a draft length of 0, which is not
-    to speculate; None where the width or the place was not measured.
+    """S = E[m]·(T(1) + o_baseline) / (γ·t_d + T(γ+1) + o), both means with idle rounds; 1 for a
+    draft length of 0, which is not to speculate; None where width or place was not measured.
     """
     if draft_length == 0:
         return 1.0
     tokens, seconds = tokens_per_loop(acceptance, draft_length), costs.round_seconds(draft_length)
     if tokens is None or seconds is None:
         return None
-    return tokens * costs.single / seconds
+    return costs.round_tokens(tokens) * costs.single / seconds
 
 
 def break_even(draft_length: int, costs: StepCosts) -> float | None:
@@ -88,12 +97,12 @@ def break_even(draft_length: int, costs: StepCosts) -> float | None:
     needed = seconds / costs.single
     if needed <= 1.0:
         return 0.0
-    if needed > draft_length + 1:
+    if needed > costs.round_tokens(draft_length + 1):
         return None
     low, high = 0.0, 1.0
     while high - low > math.ulp(1.0):
         middle = (low + high) / 2
-        enough = expected_tokens(middle, draft_length) >= needed
+        enough = costs.round_tokens(expected_tokens(middle, draft_length)) >= needed
         low, high = (low, middle) if enough else (middle, high)
     return high
 
@@ -104,7 +113,7 @@ def expectations(acceptance: Acceptance, costs: StepCosts) -> tuple[Expected, ..
     for length in costs.draft_lengths:
         tokens, gain = tokens_per_loop(acceptance, length), speedup(acceptance, length, costs)
         if tokens is not None and gain is not None:
-            found.append(Expected(length, tokens, gain))
+            found.append(Expected(length, costs.round_tokens(tokens), gain))
     return tuple(found)
 
 

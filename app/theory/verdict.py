@@ -113,14 +113,14 @@ def _reason(
 def _dearest(costs: StepCosts, draft_length: int) -> tuple[float, str]:
     """The part of a round that costs most beyond a baseline token, in single steps; and words."""
     single = costs.single
-    verify = costs.passes[draft_length + 1]
+    verify, busy = costs.passes[draft_length + 1], 1.0 - costs.idle
     step, own = costs.draft_step / single, costs.overhead - costs.baseline_overhead
     return max(
         (
-            (verify - costs.passes[1]) / single,
+            busy * (verify - costs.passes[1]) / single,
             f"the verify pass costs {verify / costs.passes[1]:.1f} single steps",
         ),
-        (draft_length * step, f"the draft costs {step:.1f} single steps a token"),
+        (busy * draft_length * step, f"the draft costs {step:.1f} single steps a token"),
         (own / single, f"a round's own work costs {costs.overhead / single:.1f} single steps"),
     )
 

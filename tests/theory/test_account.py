@@ -56,3 +56,15 @@ def test_a_length_whose_pass_was_not_measured_is_not_predicted():
     found = prediction(0.5, 1, costs=COSTS)
     assert (found.tokens_per_loop, found.speedup, found.break_even) == (1.5, None, None)
     assert found.best_draft_length == 2
+
+
+def test_rounds_of_chance_with_idle_ones_come_to_what_was_predicted():
+    dice = np.random.default_rng(4)
+    drafts = np.where(dice.random(40_000) < 0.3, 0, 2)
+    kept = np.minimum(np.minimum(dice.geometric(0.4, 40_000) - 1, 2), drafts)
+    committed = int(kept.sum()) + 40_000
+    found = account(list(drafts + 1), list(0.1 * drafts), committed=committed, costs=COSTS)
+    idle = StepCosts(COSTS.passes, draft_step=0.1, overhead=0.1, baseline_overhead=0.05, idle=0.3)
+    told = prediction(0.6, 2, costs=idle)
+    assert found.speedup == pytest.approx(told.speedup, rel=0.01)
+    assert committed / 40_000 == pytest.approx(told.tokens_per_loop, rel=0.01)

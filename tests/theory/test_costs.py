@@ -116,3 +116,19 @@ def test_at_break_even_the_speedup_is_one(length, verify, step):
 def test_costs_that_cannot_be_are_refused(parts):
     with pytest.raises(ValueError, match="Costs"):
         StepCosts(**parts)
+
+
+def test_rounds_without_a_guess_are_averaged_in_by_hand():
+    # Half the rounds bring 1.5 tokens for 0.2 + 1.4 + 0.1, half bring 1 for 1 + 0.1.
+    costs = StepCosts({1: 1.0, 2: 1.4}, draft_step=0.2, overhead=0.1, idle=0.5)
+    assert costs.round_seconds(1) == pytest.approx((1.7 + 1.1) / 2)
+    assert speedup(0.5, 1, costs) == pytest.approx(1.25 / 1.4)
+    # (1 + α + 1)/2 = 1.4.
+    assert break_even(1, costs) == pytest.approx(0.8)
+    assert break_even(1, StepCosts({1: 1.0, 2: 1.9}, overhead=0.3, idle=0.5)) is None
+
+
+def test_a_draft_that_never_guesses_gains_nothing():
+    assert speedup(0.9, 4, StepCosts({1: 1.0, 5: 1.1}, idle=1.0)) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="share"):
+        StepCosts({1: 1.0}, idle=1.1)
