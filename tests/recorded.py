@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from app.run.cost import PassCosts
 from app.run.events import (
     At,
     Environment,
@@ -11,6 +12,7 @@ from app.run.events import (
     LaneEnded,
     LaneStarted,
     ModelFacts,
+    PassesCosted,
     Phases,
     PromptRead,
     Round,
@@ -170,4 +172,64 @@ def hostile_record() -> RunRecord:
     end = RunEnded("r", "failed", everything, everything)
     record = record_of(*lane, LaneEnded(at, "length", tail=everything), end, **asked)
     record.notes = (everything,)
+    return record
+
+
+COSTS = PassCosts(
+    model="target",
+    device="cpu, 2 threads",
+    precision="fp32",
+    attention="sdpa",
+    context_bucket=256,
+    seconds={1: 0.75, 2: 0.8, 3: 0.85, 4: 0.9, 5: 0.9},
+    repeats=9,
+    draft="draft",
+    draft_step=0.15,
+)
+"""Costs that the rounds of `costed_events` agree with."""
+
+
+def costed_events(*, slower: float = 1.0, repetitions: int = 1) -> list[RunEvent]:
+    """A run whose every speculative round keeps two of four guesses and takes 1.75 s: 0.6 in the
+    draft, 0.9 in the pass, 0.25 elsewhere; a token of the baseline takes 0.75 and 0.25. The rounds
+    of odd repetitions may be slower.
+    """
+    events: list[RunEvent] = [started(repetitions=repetitions)]
+    for repetition in range(repetitions):
+        at = At("r", "speculative", repetition)
+        factor = slower if repetition % 2 else 1.0
+        phases = Phases(
+            draft=0.7 * factor, verify=0.9 * factor, decide=0.1, rest=0.05, draft_calls=0.6 * factor
+        )
+        events += [LaneStarted(at), FirstToken(at, Token(1, "<1>", "first"), 0.5)]
+        events += [RoundCommitted(at, _half_kept(index, phases)) for index in range(4)]
+        events.append(LaneEnded(at, "length"))
+        events += _baseline(At("r", "baseline", repetition), tokens=12)
+    return [*events, PassesCosted("r", COSTS), RunEnded("r", "finished")]
+
+
+def _half_kept(index: int, phases: Phases) -> Round:
+    kept = (Token(2, "<2>", "accepted", "d"), Token(3, "<3>", "accepted", "d"))
+    own = Token(4, "<4>", "corrected")
+    thrown = (Token(8, "<8>", "rejected", "d"), Token(9, "<9>", "ignored", "d"))
+    return Round(index, 4, "draft length", (*kept, own), thrown, phases)
+
+
+def _baseline(at: At, tokens: int) -> Iterator[RunEvent]:
+    """A lane of plain rounds of a second each."""
+    yield LaneStarted(at)
+    yield FirstToken(at, Token(1, "<1>", "first"), 0.5)
+    for index in range(tokens):
+        token = Token(2 + index % 3, f"<{2 + index % 3}>", "plain")
+        phases = Phases(verify=0.75, decide=0.125, rest=0.125)
+        yield RoundCommitted(at, Round(index, 0, "draft length", (token,), (), phases))
+    yield LaneEnded(at, "length")
+
+
+def costed_record(**shape) -> RunRecord:
+    """The record of `costed_events`."""
+    first, *others = costed_events(**shape)
+    record = RunRecord.begin(first)
+    for event in others:
+        record.apply(event)
     return record

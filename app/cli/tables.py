@@ -10,10 +10,14 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from app.appraisal.findings import findings
+from app.appraisal.time_split import time_split
+from app.appraisal.waits import waits
 from app.cli.screen import put, say
 from app.library.overview import ModelStanding, Overview, PairStanding
 from app.reports.plain_text import pictured
-from app.run.figures import FIGURES, agreement, promise
+from app.run.figures import FIGURES, NOTHING, agreement, promise
+from app.run.flagged import cautions, marked
 from app.run.identities import violations
 from app.run.metrics import counts
 from app.run.record import RunRecord
@@ -35,16 +39,34 @@ def show_verdict(console: Console, record: RunRecord) -> None:
     ran = [lane.name for lane in record.lanes]
     missing = tuple(f"{lane}_" for lane in ("speculative", "baseline") if lane not in ran)
     rows = [
-        (figure.label, figure.text(record))
+        (figure.label, marked(record, figure))
         for figure in FIGURES.values()
         if not figure.name.startswith(missing)
     ]
     say(console, "")
     put(console, _table(("Figure", "Value"), rows))
+    _show_worth(console, record)
     for sentence in (agreement(record), promise(record), *_counted(record), *record.notes):
         say(console, sentence)
+    for flag in cautions(record):
+        say(console, f"Caution: {flag.message}", style=Style(color="yellow"))
     for fault in _faults(record):
         say(console, f"The counts do not add up: {fault}", style=Style(color="red"))
+
+
+def _show_worth(console: Console, record: RunRecord) -> None:
+    """Whether it pays and why, where the time of a loop went, and how long one waits for text."""
+    rows: list[tuple[str, ...]] = [(one.label, one.value) for one in findings(record)]
+    put(console, _table(("Does it pay?", ""), rows))
+    lanes = tuple(lane.name for lane in record.lanes)
+    rows = [(row.label, *map(_decimal, row.milliseconds)) for row in time_split(record)]
+    put(console, _table(("Milliseconds a loop", *lanes), rows))
+    rows = [(f"{row.lane}: {row.label}", *map(_decimal, row.milliseconds)) for row in waits(record)]
+    put(console, _table(("Milliseconds of waiting", "p50", "p90", "p95"), rows))
+
+
+def _decimal(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
 
 
 def show_overview(console: Console, found: Overview, own_catalogue: Path) -> None:

@@ -6,10 +6,12 @@ import msgspec
 
 from app.run.events import (
     Abandoned,
+    ConditionsSeen,
     Divergence,
     FirstToken,
     LaneEnded,
     LaneStarted,
+    PassesCosted,
     Progress,
     PromptRead,
     RoundCommitted,
@@ -93,6 +95,8 @@ Message = (
     | Abandoned
     | LaneEnded
     | Divergence
+    | ConditionsSeen
+    | PassesCosted
     | RunEnded
 )
 

@@ -87,6 +87,12 @@ class LanguageModel:
         return int(self._inner.get_memory_footprint())
 
     @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """Where weights lie that are not on the model's own device; "disk" for those in a file."""
+        kinds = {parameter.device for parameter in self._inner.parameters()} - {self.device}
+        return tuple(sorted("disk" if kind.type == "meta" else str(kind) for kind in kinds))
+
+    @property
     def inner(self) -> Any:
         """The transformers model itself, for tests and benchmarks to compare with."""
         return self._inner

@@ -6,12 +6,14 @@ import platform
 import sys
 from collections.abc import Sequence
 from importlib import metadata
+from typing import Any
 
 import psutil
 import torch
 from torch import Tensor
 
 from app import __version__
+from app.models.card import card_limits
 from app.run.events import Environment
 from app.run.problems import Problem
 
@@ -60,6 +62,7 @@ def device_name(device: torch.device) -> str:
 
 def environment(device: torch.device) -> Environment:
     """What a report needs to know of this machine."""
+    driver, clock, power = card_limits(device)
     return Environment(
         app=__version__,
         python=sys.version.split()[0],
@@ -68,6 +71,9 @@ def environment(device: torch.device) -> Environment:
         device=device_name(device),
         threads=torch.get_num_threads(),
         packages={name: _version(name) for name in _PACKAGES},
+        driver=driver,
+        clock_mhz=clock if device.type == "cuda" else processor_clock_mhz(),
+        power_limit_w=power,
     )
 
 
@@ -112,6 +118,15 @@ def processor_name() -> str:
     except OSError:
         named = []
     return next(iter(named), "") or platform.processor() or platform.machine()
+
+
+def processor_clock_mhz() -> float | None:
+    """The processor's highest clock, or where only that is told, its present one."""
+    try:
+        clock: Any = psutil.cpu_freq()  # None on some systems, whatever its types say
+    except (AttributeError, OSError, NotImplementedError, RuntimeError):
+        return None
+    return (clock.max or clock.current or None) if clock else None
 
 
 def release_memory() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.models.language_model import LanguageModel
 from app.models.loading import LoadedModel
 from app.models.tokenizer import Tokenizer
 from app.run.preparation import Prepare
@@ -38,6 +39,12 @@ class LoadedPair:
     def end_ids(self) -> tuple[int, ...]:
         """Every id that ends a text."""
         return self.target.folder.end_ids
+
+    @property
+    def models(self) -> tuple[LanguageModel, ...]:
+        """Every model in memory, each once."""
+        found = [self.target.model, *([self.draft.model] if self.draft else [])]
+        return tuple(dict.fromkeys(found))
 
     def refusal(self, *, drafting: bool) -> str:
         """Why this pair cannot speculate, `drafting` with its draft model; empty if it can."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from app.appraisal.appraise import appraise
+from app.reports.conditions import not_held_equal
 from app.reports.html.charts import charts
 from app.reports.html.coloured import Guesses, Run, coloured, with_guesses
-from app.reports.html.facts import not_held_equal, to_repeat, what_ran
+from app.reports.html.facts import to_repeat, what_ran
 from app.reports.html.page import filled
 from app.reports.html.tables import number_tables
 from app.reports.html.verdict import badge, flags, tiles
@@ -47,6 +49,7 @@ def html_parts(record: RunRecord) -> dict[str, str]:
         "pair": record.settings.pair,
         "facts": what_ran(record),
         "badge": badge(record),
+        "verdict": appraise(record).verdict.text,
         "promise": promise(record),
         "agreement": agreement(record),
         "tiles": tiles(record),

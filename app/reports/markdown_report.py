@@ -6,11 +6,17 @@ from collections.abc import Iterable
 
 import msgspec
 
+from app.appraisal.appraise import appraise
+from app.appraisal.findings import findings
+from app.appraisal.time_split import time_split
+from app.appraisal.waits import DEFINITION, waits
+from app.reports.conditions import limits, not_held_equal
 from app.reports.plain_text import fenced, inline
-from app.run.events import ModelFacts, Phases
+from app.run.events import ModelFacts
 from app.run.figures import FIGURES, NOTHING, agreement, median_of, promise
-from app.run.metrics import counts, phase_seconds, share_outside_models, total_counts
-from app.run.record import Lane, RunRecord
+from app.run.flagged import cautions, marked
+from app.run.metrics import counts, share_outside_models, total_counts
+from app.run.record import RunRecord
 
 _COUNTED = (
     "first",
@@ -25,13 +31,6 @@ _COUNTED = (
     "discarded",
     "rounds",
 )
-_PHASES = {
-    "draft_prompt": "the draft model's pass over the prompt",
-    "draft": "guessing",
-    "verify": "the target's passes",
-    "decide": "the rule, and the copy to the host",
-    "rest": "everything else",
-}
 
 
 def markdown_parts(record: RunRecord) -> dict[str, str]:
@@ -39,9 +38,12 @@ def markdown_parts(record: RunRecord) -> dict[str, str]:
     sections = (
         _verdict(record),
         _figures(record),
-        _what_ran(record),
-        _tokens(record),
+        _does_it_pay(record),
         _seconds(record),
+        _waits(record),
+        _tokens(record),
+        _unequal(record),
+        _what_ran(record),
         _settings(record),
         _texts(record),
     )
@@ -54,7 +56,9 @@ def _verdict(record: RunRecord) -> str:
     lines.append(
         f"**Decode speed-up: {FIGURES['decode_speedup'].text(record)}.** {promise(record)}"
     )
+    lines.append(f"Verdict: {inline(appraise(record).verdict.text)}.")
     lines.append(agreement(record))
+    lines += [f"> Caution: {inline(flag.message)}" for flag in cautions(record)]
     lines += [f"> {inline(note)}" for note in record.notes]
     return "\n\n".join(lines)
 
@@ -64,9 +68,16 @@ def _said(record: RunRecord) -> str:
 
 
 def _figures(record: RunRecord) -> str:
-    rows = [(figure.label, figure.text(record), figure.definition) for figure in FIGURES.values()]
+    rows = [
+        (figure.label, marked(record, figure), figure.definition) for figure in FIGURES.values()
+    ]
     missing = f"{NOTHING}: there is nothing to divide by, or it was not run."
     return f"## Figures\n\n{_table(('Figure', 'Value', 'Definition'), rows)}\n\n{missing}"
+
+
+def _does_it_pay(record: RunRecord) -> str:
+    rows = [(one.label, one.value, one.definition) for one in findings(record)]
+    return f"## Does it pay?\n\n{_table(('Question', 'Answer', 'Definition'), rows)}"
 
 
 def _what_ran(record: RunRecord) -> str:
@@ -75,6 +86,7 @@ def _what_ran(record: RunRecord) -> str:
     rows.append(("Target", _model(record.target)))
     rows.append(("Draft model", _model(record.draft) if record.draft else "none"))
     rows.append(("Device", f"{around.device}; {around.processor}; {around.threads} threads"))
+    rows += limits(around)
     rows.append(("System", f"{around.platform}; Python {around.python}"))
     packages = ", ".join(f"{name} {version}" for name, version in around.packages.items())
     rows.append(("Versions", f"Foretoken {around.app}; {packages}"))
@@ -106,22 +118,28 @@ def _tokens(record: RunRecord) -> str:
 
 
 def _seconds(record: RunRecord) -> str:
-    """Where the decode time of each lane went, as medians of repetitions."""
-    rows = []
-    for name in Phases.__struct_fields__:
-        if name in _PHASES:
-            seconds = (_phase(record, lane, name) for lane in record.lanes)
-            rows.append((_PHASES[name], *seconds))
+    """Where the time of a loop went in each lane."""
+    rows = [(row.label, *map(_decimal, row.milliseconds)) for row in time_split(record)]
     shares = (median_of(record, lane.name, share_outside_models) for lane in record.lanes)
     told = (NOTHING if share is None else f"{100 * share:.1f} %" for share in shares)
     rows.append(("outside of model calls", *told))
-    head = ("Seconds of decoding", *(lane.name for lane in record.lanes))
+    head = ("Milliseconds a loop", *(lane.name for lane in record.lanes))
     return f"## Time, medians of repetitions\n\n{_table(head, rows)}"
 
 
-def _phase(record: RunRecord, lane: Lane, name: str) -> str:
-    spent = median_of(record, lane.name, lambda one: getattr(phase_seconds(one), name))
-    return NOTHING if spent is None else f"{spent:.4f}"
+def _waits(record: RunRecord) -> str:
+    rows = [(row.lane, row.label, *map(_decimal, row.milliseconds)) for row in waits(record)]
+    table = _table(("Lane", "Milliseconds", "p50", "p90", "p95"), rows)
+    return f"## Waiting for text\n\n{table}\n\n{DEFINITION}"
+
+
+def _unequal(record: RunRecord) -> str:
+    lines = [f"- {inline(line)}" for line in not_held_equal(record)]
+    return "\n".join(["## What was not held equal", "", *lines])
+
+
+def _decimal(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
 
 
 def _settings(record: RunRecord) -> str:

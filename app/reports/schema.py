@@ -36,6 +36,12 @@ _FIELDS: dict[str, str] = {
     "Environment.platform": "Operating system and architecture.",
     "Environment.processor": "The processor, in words.",
     "Environment.python": "Python's version.",
+    "Flag.kind": "Why figures are to be read with care.",
+    "PassCosts.attention": "How the target computes attention.",
+    "PassCosts.device": "The hardware by name; for a processor with the number of threads.",
+    "PassCosts.model": "The target's name.",
+    "PassCosts.precision": "How the target's weights are held.",
+    "PassCosts.context_bucket": "Most tokens in the cache while the passes were measured.",
     "Environment.threads": "Threads that a pass on the processor used.",
     "Inspection.draft": "Likeliest tokens of the draft's law.",
     "Inspection.residual": "Likeliest tokens of the law that a correction is drawn from.",
@@ -72,6 +78,7 @@ _FIELDS: dict[str, str] = {
     "Round.index": "Which round of the repetition, from 0.",
     "Round.limited_by": "What set the limit.",
     "Round.phases": "Where its seconds went.",
+    "RunRecord.draft_resident": "Whether a draft model lay in memory while the baseline ran.",
     "RunRecord.draft": "The draft model; null for methods without one.",
     "RunRecord.end_ids": "Every id that ends a text.",
     "RunRecord.environment": "What it ran on.",
@@ -159,6 +166,8 @@ def _told_by_source(name: str) -> dict[str, str]:
 
 def _struct(name: str) -> type:
     """The struct of this name in the modules that make a record."""
-    modules = (sys.modules[f"app.run.{part}"] for part in ("record", "events", "settings"))
+    modules = (
+        sys.modules[f"app.run.{part}"] for part in ("record", "events", "settings", "cost", "flags")
+    )
     found: type = next(getattr(module, name) for module in modules if hasattr(module, name))
     return found

@@ -6,8 +6,11 @@ import json
 
 import msgspec
 
+from app.appraisal.appraise import appraise
+from app.run.cost import PassCosts
 from app.run.events import Finish, LaneName, Outcome
 from app.run.figures import FIGURES, speculative_counts
+from app.run.flagged import flags_of
 from app.run.metrics import decode_speedup, same_text
 from app.run.record import Repetition, RunRecord
 
@@ -39,6 +42,22 @@ class LaneSummary(msgspec.Struct, frozen=True):
     text: str
     finish: Finish | None
     repetitions: int
+
+
+class WorthSummary(msgspec.Struct, frozen=True):
+    """Whether it pays, and what the measured costs have to say of it; null where they cannot."""
+
+    verdict: str
+    costs: PassCosts | None
+    break_even_acceptance: float | None
+    predicted_speedup: float | None
+    best_draft_length: int | None
+    """0: better not to speculate."""
+    accounted_speedup: float | None
+    unexplained: float | None
+    """The share by which the speculative lane took longer than its account."""
+    flags: tuple[str, ...]
+    """Why figures are to be read with care."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -74,6 +93,7 @@ class Summary(msgspec.Struct, frozen=True):
     """Whether rounding explains the first difference; null without one that was judged."""
     lossless: bool
     notes: tuple[str, ...]
+    worth: WorthSummary
 
     def json(self) -> str:
         """One line of strict JSON in ASCII, which any terminal and pipe can take."""
@@ -117,7 +137,23 @@ def summarise(record: RunRecord) -> Summary:
         numerical_tie=record.divergence.tie if record.divergence else None,
         lossless=record.lossless,
         notes=record.notes,
+        worth=_worth(record),
         **{name: FIGURES[name].value(record) for name in _SHOWN},
+    )
+
+
+def _worth(record: RunRecord) -> WorthSummary:
+    found = appraise(record)
+    expected = found.prediction
+    return WorthSummary(
+        verdict=found.verdict.text,
+        costs=record.costs,
+        break_even_acceptance=expected.break_even if expected else None,
+        predicted_speedup=expected.speedup if expected else None,
+        best_draft_length=expected.best_draft_length if expected else None,
+        accounted_speedup=found.account.speedup if found.account else None,
+        unexplained=found.unexplained,
+        flags=tuple(flag.message for flag in flags_of(record)),
     )
 
 

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from app.run.cost import PassCosts
+from app.run.flags import Flag
 from app.run.settings import RunSettings, Sampling
 
 LaneName = Literal["speculative", "baseline"]
@@ -141,6 +143,12 @@ class Environment(Struct, frozen=True):
     device: str
     threads: int
     packages: dict[str, str]
+    driver: str | None = None
+    """Version of the card's driver; null without a card, or where it cannot be read."""
+    clock_mhz: float | None = None
+    """The highest clock of the device; null where it cannot be read."""
+    power_limit_w: float | None = None
+    """The most power that the card may draw; null where it cannot be read."""
 
 
 class ModelFacts(Struct, frozen=True):
@@ -180,6 +188,8 @@ class RunStarted(Struct, frozen=True, tag=True):
     lossless: bool
     """Whether the text keeps the target's law: the rule promises it, and the models can hold it."""
     notes: tuple[str, ...] = ()
+    draft_resident: bool = False
+    """Whether a draft model lay in memory while the baseline ran, asked or not."""
 
 
 class LaneStarted(Struct, frozen=True, tag=True):
@@ -251,6 +261,20 @@ class Divergence(Struct, frozen=True, tag=True):
     """Whether rounding explains the difference; if not, something is wrong."""
 
 
+class ConditionsSeen(Struct, frozen=True, tag=True):
+    """What the machine did while the lanes ran, where figures have to be read with it in mind."""
+
+    run: str
+    flags: tuple[Flag, ...]
+
+
+class PassesCosted(Struct, frozen=True, tag=True):
+    """What passes of the target and steps of the draft cost at this run's context."""
+
+    run: str
+    costs: PassCosts
+
+
 class RunEnded(Struct, frozen=True, tag=True):
     """The run is over; no event of it follows."""
 
@@ -271,6 +295,8 @@ RunEvent = (
     | Abandoned
     | LaneEnded
     | Divergence
+    | ConditionsSeen
+    | PassesCosted
     | RunEnded
 )
 """All that a run can tell; a record is these, applied in order."""

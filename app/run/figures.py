@@ -82,6 +82,16 @@ def decode_time(repetition: Repetition) -> float | None:
     return None if repetition.first is None else decode_seconds(repetition)
 
 
+def verify_cost(record: RunRecord) -> float | None:
+    """T(γ + 1) / T(1): a pass over a whole draft in single steps; None where not measured."""
+    return record.costs.in_single_steps(record.settings.draft_length + 1) if record.costs else None
+
+
+def draft_cost(record: RunRecord) -> float | None:
+    """A step of the draft model in single steps; None where there is none, or not measured."""
+    return record.costs.draft_ratio if record.costs else None
+
+
 def agreement(record: RunRecord) -> str:
     """One sentence: do both lanes write the same text, and if not, where do they first differ?"""
     if not record.repetitions("baseline"):
@@ -229,6 +239,22 @@ FIGURES: dict[str, Figure] = {
         ),
         *_of_lane("speculative"),
         *_of_lane("baseline"),
+        Figure(
+            "verify_cost",
+            "Cost of a verify pass",
+            "steps",
+            "Seconds of a target pass over a whole draft and one row, in single steps: passes of "
+            "one row. Measured after the lanes, at this run's context.",
+            verify_cost,
+        ),
+        Figure(
+            "draft_cost",
+            "Cost of a draft step",
+            "steps",
+            "Seconds of a step of the draft model, in single steps of the target. Measured after "
+            "the lanes, at this run's context.",
+            draft_cost,
+        ),
     )
 }
 """Every figure by its name, in the order in which they are shown."""

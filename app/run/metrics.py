@@ -279,3 +279,17 @@ def _spread_of_ratios(pairs: Iterable[tuple[float | None, float | None]]) -> Spr
     """The ratios of the pairs that have both of their values."""
     values = tuple(above / below for above, below in pairs if above and below)
     return Spread(values) if values else None
+
+
+def chunk_gaps(repetition: Repetition) -> list[float]:
+    """Seconds between two chunks of text: those of each round that committed some."""
+    return [round_.phases.total for round_ in repetition.rounds if round_.committed]
+
+
+def seconds_per_token(repetition: Repetition) -> list[float]:
+    """Seconds a token, one value a token: a round's seconds shared among what it committed."""
+    return [
+        round_.phases.total / len(round_.committed)
+        for round_ in repetition.rounds
+        for _ in round_.committed
+    ]

@@ -6,9 +6,11 @@ from typing import Literal
 
 import msgspec
 
+from app.run.cost import PassCosts
 from app.run.events import (
     Abandoned,
     At,
+    ConditionsSeen,
     Divergence,
     Environment,
     Finish,
@@ -18,6 +20,7 @@ from app.run.events import (
     LaneStarted,
     ModelFacts,
     Outcome,
+    PassesCosted,
     PromptRead,
     Round,
     RoundCommitted,
@@ -26,6 +29,7 @@ from app.run.events import (
     RunStarted,
     Token,
 )
+from app.run.flags import Flag
 from app.run.settings import RunSettings
 
 SCHEMA: Literal[1] = 1
@@ -108,6 +112,7 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
     end_ids: tuple[int, ...]
     lossless: bool
     notes: tuple[str, ...] = ()
+    draft_resident: bool = False
     lanes: list[Lane] = []
     order: list[At] = []
     """The repetitions in the order in which they were opened."""
@@ -117,6 +122,10 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
     peak_bytes: int | None = None
     divergence: Divergence | None = None
     """What was found at the first difference of the lanes' texts; null where they are equal."""
+    flags: tuple[Flag, ...] = ()
+    """What was seen of the machine; `app.run.flagged` adds what follows from the record itself."""
+    costs: PassCosts | None = None
+    """What passes cost at this run's context; null where they were not measured."""
     schema: Literal[1] = SCHEMA
 
     @classmethod
@@ -132,6 +141,10 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
             self.peak_bytes = event.peak_bytes
         elif isinstance(event, Divergence):
             self.divergence = event
+        elif isinstance(event, ConditionsSeen):
+            self.flags = event.flags
+        elif isinstance(event, PassesCosted):
+            self.costs = event.costs
         elif isinstance(event, LaneStarted):
             self._lane(event.at.lane).repetitions.append(Repetition(event.at))
             self.order.append(event.at)

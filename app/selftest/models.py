@@ -68,7 +68,14 @@ def _run(bench: Workbench, settings: RunSettings) -> str:
         else:
             records[-1].apply(event)
 
-    bench.run("selftest", settings, emit=take, report=lambda progress: None, pause=lambda: None)
+    bench.run(
+        "selftest",
+        settings,
+        emit=take,
+        report=lambda progress: None,
+        pause=lambda: None,
+        costing=False,
+    )
     return tiny_verdict(records[-1])
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import msgspec
 
 from app.library.prompts_set import Prompt
-from app.run.cost import PassCosts
+from app.run.cost import SMALLEST_BUCKET, PassCosts
 from app.run.events import Progress, RunEvent, RunStarted
 from app.run.problems import Cancelled
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
-from app.studies.passes import measure_passes
+from app.studies.costing import costs_of
 from app.studies.workbench import Workbench, preparation
 
 Report = Callable[[Progress], None]
@@ -76,15 +76,28 @@ def run_bench(
 def bench_costs(
     bench: Workbench, settings: RunSettings, longest_draft: int, *, report: Report, pause: Pause
 ) -> PassCosts:
-    """What passes cost for the pair of these settings, measured now."""
+    """What passes cost for the pair of these settings."""
     pair = bench.loaded(preparation(settings), report=report, pause=pause)
-    report(Progress("measuring the passes"))
-    return measure_passes(pair, longest_draft, pause=pause)
+    return costs_of(
+        pair,
+        longest_draft,
+        context=SMALLEST_BUCKET,
+        drafting=pair.draft is not None,
+        report=report,
+        pause=pause,
+    )
 
 
 def _run(bench: Workbench, one: Planned, *, report: Report, pause: Pause) -> RunRecord:
     events: list[RunEvent] = []
-    bench.run(one.name, one.settings, emit=events.append, report=lambda _: None, pause=pause)
+    bench.run(
+        one.name,
+        one.settings,
+        emit=events.append,
+        report=lambda _: None,
+        pause=pause,
+        costing=False,
+    )
     started, *rest = events
     assert isinstance(started, RunStarted)
     record = RunRecord.begin(started)

@@ -1,71 +1,94 @@
-"""What a pass of the target costs by its width, and a step of the draft, measured here."""
+"""What a pass of a model costs by its width, measured here: the widths in turn, medians of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 
-import torch
+import msgspec
 
-from app.decoding.clock import clock_for
+from app.decoding.clock import Clock, clock_for
 from app.models.language_model import LanguageModel
-from app.models.machine import device_name, processor_name
-from app.models.pair import LoadedPair
-from app.models.session import Block, Session
-from app.run.cost import SMALLEST_BUCKET, PassCosts
+from app.models.session import MAX_CHUNK, Block, Session
 
 REPEATS = 9
-"""Passes behind each median; the widths take turns, so that drift hits them alike."""
+"""Passes behind each median, unless the model is slow."""
+
+BUDGET_S = 3.0
+"""Seconds after which no further turn of all widths begins; the first one is always whole."""
 
 Pause = Callable[[], None]
+Advance = Callable[[int], None]
+"""Told how many passes of a model are done."""
 
 
-def measure_passes(
-    pair: LoadedPair, longest_draft: int, *, context: int = SMALLEST_BUCKET, pause: Pause
-) -> PassCosts:
-    """Median seconds of passes of 1 to `longest_draft` + 1 rows behind a context of this length."""
-    target = pair.target.model
-    held = min(context, target.context_length - longest_draft - 1)
-    widths = range(1, longest_draft + 2)
-    seconds = _by_width(target, held, widths, pause=pause)
-    draft = pair.draft
-    step = None
-    if draft is not None:
-        held = min(held, draft.model.context_length - 1)
-        step = _by_width(draft.model, held, range(1, 2), pause=pause)[1]
-    device = device_name(target.device)
-    if target.device.type == "cpu":
-        device = f"{processor_name()}, {torch.get_num_threads()} threads"
-    return PassCosts(
-        model=target.name,
-        device=device,
-        precision=target.precision,
-        attention=target.attention,
-        context_bucket=context,
-        seconds=seconds,
-        repeats=REPEATS,
-        draft=draft.model.name if draft else None,
-        draft_step=step,
-    )
+class Timings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Median seconds of passes by width, and the passes behind each median."""
+
+    seconds: dict[int, float]
+    repeats: int
 
 
-def _by_width(
-    model: LanguageModel, context: int, widths: range, *, pause: Pause
-) -> dict[int, float]:
-    """Median seconds by width, after one warm-up of each."""
-    text = [(7 * place) % model.rows for place in range(context)]
-    session = model.open(context + max(widths))
-    session.read(text[:-1], rows=1)
+def time_passes(
+    model: LanguageModel,
+    longest: int,
+    *,
+    context: int,
+    pause: Pause,
+    advance: Advance = lambda done: None,
+    clock: Clock | None = None,
+) -> Timings:
+    """Times passes of 1 to `longest` rows behind a context of this many tokens. The first turn of
+    all widths only warms up, unless it takes the whole budget. A model that holds less is measured
+    as far as it reaches.
+
+    Raises Cancelled when `pause` does, Problem if its memory does not suffice.
+    """
+    clock = clock or clock_for(model.device)
+    widths = range(1, min(longest, model.context_length - 1) + 1)
+    text = [(7 * place) % model.rows for place in range(_held(model, context, widths))]
+    session = _opened(model, text, widths, pause=pause)
     taken: dict[int, list[float]] = {width: [] for width in widths}
-    for _ in range(REPEATS + 1):
+    start, done = clock.now(), 0
+    for turn in range(REPEATS + 1):
+        if turn and clock.now() - start >= BUDGET_S:
+            break
         for width in widths:
             pause()
-            taken[width].append(_seconds(model, session, text, width=width))
-    return {width: median(times[1:]) for width, times in taken.items()}
+            taken[width].append(_seconds(model, session, text, width=width, clock=clock))
+            done += 1
+            advance(done)
+    kept = {width: times[1:] or times for width, times in taken.items()}
+    return Timings({width: median(times) for width, times in kept.items()}, len(kept[1]))
 
 
-def _seconds(model: LanguageModel, session: Session, text: list[int], *, width: int) -> float:
-    clock = clock_for(model.device)
+def passes_of(longest: int) -> int:
+    """The passes that a measurement of so many widths takes at most."""
+    return longest * (REPEATS + 1)
+
+
+def _held(model: LanguageModel, context: int, widths: Sequence[int]) -> int:
+    """Tokens in the cache: the context, unless the model ends before it."""
+    return max(min(context, model.context_length - max(widths)), 1)
+
+
+def _opened(
+    model: LanguageModel, text: Sequence[int], widths: Sequence[int], *, pause: Pause
+) -> Session:
+    """A session that has read the text but for its last token, chunk by chunk."""
+    session = model.open(len(text) + max(widths))
+    for end in range(MAX_CHUNK, len(text), MAX_CHUNK):
+        pause()
+        session.read(text, rows=1, upto=end)
+    pause()
+    session.read(text[:-1] or text, rows=1)
+    return session
+
+
+def _seconds(
+    model: LanguageModel, session: Session, text: Sequence[int], *, width: int, clock: Clock
+) -> float:
+    """Seconds of one pass over the text's last token and so many guesses less one."""
     guesses = Block([1] * (width - 1), device=model.device)
     clock.wait()
     start = clock.now()

@@ -18,13 +18,26 @@ from app.models.machine import (
 )
 from app.models.pair import LoadedPair
 from app.models.preparing import load_pair
-from app.run.events import LaneEnded, Outcome, Progress, RunEnded, RunEvent, RunStarted
+from app.run.cost import bucket_of
+from app.run.events import (
+    ConditionsSeen,
+    Finish,
+    LaneEnded,
+    Outcome,
+    PassesCosted,
+    Progress,
+    RunEnded,
+    RunEvent,
+    RunStarted,
+)
 from app.run.identities import violations
 from app.run.methods import Method
 from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.problems import Cancelled, Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
+from app.studies.conditions import watch
+from app.studies.costing import costs_of
 from app.studies.divergence import find_divergence
 from app.studies.lanes import LaneMaker
 from app.studies.orders import lane_events, unfinished
@@ -71,8 +84,10 @@ class Workbench:
         emit: Callable[[RunEvent], None],
         report: Report,
         pause: Pause,
+        costing: bool = True,
     ) -> None:
-        """Runs these settings, telling every event from RunStarted to RunEnded.
+        """Runs these settings, telling every event from RunStarted to RunEnded. Without `costing`
+        nothing is measured after the lanes: for a study that knows its costs.
 
         Raises Problem and Cancelled only before RunStarted; later ones become RunEnded.
         """
@@ -80,7 +95,7 @@ class Workbench:
         Method.named(settings.method).filled(settings.method_options)
         pair = self.loaded(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings)
-        for event in _events(run, maker, report=report, pause=pause):
+        for event in _events(run, maker, costing=costing, report=report, pause=pause):
             emit(event)
 
     def count_tokens(self, prompt: str, *, system: str = "", raw: bool = False) -> int:
@@ -101,27 +116,68 @@ def preparation(settings: RunSettings) -> Prepare:
     return Prepare(settings.pair, settings.precision, settings.draft_precision, settings.device)
 
 
-def _events(run: str, maker: LaneMaker, *, report: Report, pause: Pause) -> Iterator[RunEvent]:
+def _events(
+    run: str, maker: LaneMaker, *, costing: bool, report: Report, pause: Pause
+) -> Iterator[RunEvent]:
     """A run from RunStarted to RunEnded, whatever stops it."""
     started = _run_started(run, maker)
     record = RunRecord.begin(started)
     yield started
-    peak = PeakWatch(maker.pair.target.model.device)
+    device = maker.pair.target.model.device
+    peak, conditions = PeakWatch(device), watch(device, maker.pair.models)
     stop: Exception | None = None
     try:
         _warm_up(maker, report=report, pause=pause)
+        conditions.sample()
         for event in lane_events(maker, run, pause):
             record.apply(event)
             if isinstance(event, LaneEnded):
                 peak.sample()
+                conditions.sample()
             yield event
     except (Cancelled, Problem) as reason:
         stop = reason
+    peak_bytes = peak.bytes
+    flags = conditions.flags()
+    seen = [ConditionsSeen(run, flags)] if flags else []
     divergence = None if stop else find_divergence(maker.pair.target.model, record)
-    for last in (*unfinished(record), *([divergence] if divergence else [])):
+    for last in (*unfinished(record), *seen, *([divergence] if divergence else [])):
         record.apply(last)
         yield last
-    yield _ended(record, stop, peak.bytes)
+    if costing and not stop and _is_whole(record):
+        yield from _costs(record, maker, report=report, pause=pause)
+    yield _ended(record, stop, peak_bytes)
+
+
+def _is_whole(record: RunRecord) -> bool:
+    """Whether every lane came to its own end, and there was at least one round."""
+    every = [repetition for lane in record.lanes for repetition in lane.repetitions]
+    cut: tuple[Finish, ...] = ("cancelled", "failed")
+    return all(one.finish not in cut for one in every) and any(one.rounds for one in every)
+
+
+def _costs(
+    record: RunRecord, maker: LaneMaker, *, report: Report, pause: Pause
+) -> Iterator[PassesCosted]:
+    """What passes cost where this run has come to; nothing if a person stops the measurement, a
+    memory does not suffice for it, or the target cannot take back what was measured.
+    """
+    if maker.refusal:
+        return
+    written = max(len(one.tokens) for lane in record.lanes for one in lane.repetitions)
+    try:
+        costs = costs_of(
+            maker.pair,
+            maker.settings.draft_length,
+            context=bucket_of(len(maker.prompt_ids) + written),
+            drafting=maker.drafts_with_model,
+            keep=not record.flags,
+            report=report,
+            pause=pause,
+        )
+    except (Cancelled, Problem, torch.OutOfMemoryError):
+        return
+    yield PassesCosted(record.run, costs)
 
 
 def _lane_maker(pair: LoadedPair, settings: RunSettings) -> LaneMaker:
@@ -167,6 +223,7 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
         end_ids=pair.end_ids,
         lossless=pair.exact and maker.rule.lossless,
         notes=pair.notes(drafting=maker.drafts_with_model),
+        draft_resident=pair.draft is not None,
     )
 
 

@@ -4,11 +4,12 @@ import io
 import json
 
 import pytest
-from recorded import HOSTILE, hostile_record, run_events, started
+from recorded import HOSTILE, costed_events, hostile_record, run_events, started
 
 from app.cli.token_stream import replay
 from app.reports import read_record
-from app.run.events import At, LaneEnded, Progress, RunEnded
+from app.run.events import At, ConditionsSeen, LaneEnded, Progress, RunEnded
+from app.run.flags import Flag
 from app.run.problems import Cancelled, Problem
 
 SAID = ("run", "--prompt", "Hello")
@@ -22,6 +23,20 @@ def test_a_run_streams_both_lanes_and_ends_with_a_table(call, workbench):
     for word in ("2.00× (one pair, no spread)", "50.0 %", "Both lanes wrote the same 5 tokens.",
                  "Lossless", "1.00 tokens/s"):  # fmt: skip
         assert word in done.out
+
+
+def test_a_run_ends_with_whether_it_pays_and_what_to_mind(call, workbench):
+    *events, end = costed_events()
+    workbench.events = [*events, ConditionsSeen("r", (Flag("battery"),)), end]
+    done = call(*SAID)
+    assert done.code == 0
+    for word in ("pays: 1.71× (one pair, no spread), best at 2", "Break-even acceptance",
+                 "0.20 single steps (150.00 ms)", "the target's passes", "900.00",
+                 "speculative: chunk gap", "caution: battery",
+                 "Caution: The machine ran on its battery, which may slow it."):  # fmt: skip
+        assert word in done.out
+    told = json.loads(call(*SAID, "--json").out)
+    assert told["worth"]["verdict"].startswith("pays: 1.71×")
 
 
 def test_defaults_are_the_catalogues(call, workbench):

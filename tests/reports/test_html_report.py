@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from msgspec import structs
-from recorded import HOSTILE, hostile_record, lane_events, record_of, run_record
+from recorded import HOSTILE, costed_record, hostile_record, lane_events, record_of, run_record
 
 from app import files
 from app.reports.html.coloured import coloured, with_guesses
@@ -36,6 +36,7 @@ from app.reports.html.visible import visible
 from app.reports.html_report import html_parts
 from app.run.events import (
     At,
+    ConditionsSeen,
     Divergence,
     FirstToken,
     LaneEnded,
@@ -46,6 +47,7 @@ from app.run.events import (
     RunEnded,
     Token,
 )
+from app.run.flags import Flag
 from app.run.record import Repetition
 from app.run.settings import Sampling
 
@@ -127,6 +129,7 @@ def differing(tie):
 
 RECORDS = {
     "whole": run_record,
+    "costed": costed_record,
     "hostile": hostile_record,
     "drawn": lambda: run_record(sampling=Sampling(temperature=1.0)),
     "empty": lambda: record_of(),
@@ -142,7 +145,9 @@ def record(request):
     return RECORDS[request.param]()
 
 
-@pytest.mark.parametrize(("name", "make"), [("run", run_record), ("hostile", hostile_record)])
+@pytest.mark.parametrize(
+    ("name", "make"), [("run", run_record), ("hostile", hostile_record), ("costed", costed_record)]
+)
 def test_the_page_is_as_it_was(name, make):
     golden = GOLDEN / f"{name}.html"
     if os.environ.get("FORETOKEN_RENEW"):
@@ -172,7 +177,7 @@ def test_the_page_has_the_parts_it_promises_and_ids_are_unique(record):
     named = {each for _, a in page.tags for each in (a.get("aria-labelledby") or "").split()}
     assert named <= set(ids)
     drawings = [a for a in page.having("svg") if "aria-hidden" not in a]
-    assert len(drawings) == len(page.having("desc")) == len(page.having("figure")) == 4
+    assert len(drawings) == len(page.having("desc")) == len(page.having("figure")) == 5
     assert page.having("html") == [{"lang": "en"}]
 
 
@@ -299,6 +304,24 @@ def test_a_curve_and_bars_of_many_loops_are_thinned_to_their_end():
     shared = shared_bars([1.0] * 10_001)
     assert len(shared) <= MOST_BARS
     assert {height for _, _, height in shared} == {1.0}
+
+
+def test_a_page_says_whether_it_pays_and_why():
+    text = page_of(costed_record())
+    for word in ("pays: 1.71× (one pair, no spread), best at 2", "Break-even acceptance",
+                 "1.20 single steps (900.00 ms)", "a draft step", "Accounted speed-up",
+                 "chunk gap", "<td>1750.00</td>", "sampling and the rule"):  # fmt: skip
+        assert word in text
+
+
+def test_cautions_stand_above_and_beside_the_figures_they_touch():
+    record = costed_record()
+    record.apply(ConditionsSeen("r", (Flag("battery"), Flag("throttled", "by its temperature"))))
+    text = page_of(record)
+    assert "<li>Caution: The machine ran on its battery, which may slow it.</li>" in text
+    assert text.count("1.71× (one pair, no spread); caution: battery, throttled") == 1
+    assert "one pair, no spread; caution: battery, throttled</div>" in text
+    assert "50.0 %; caution" not in text
 
 
 def test_pairs_that_lie_far_apart_raise_a_flag():

@@ -5,7 +5,7 @@ import json
 import msgspec
 import numpy
 import pytest
-from recorded import hostile_record, record_of, run_record, started
+from recorded import costed_record, hostile_record, record_of, run_record, started
 
 from app.reports import json_report, read_record, summarise, write_report
 from app.reports.schema import record_schema
@@ -16,7 +16,7 @@ def refuse(constant):
     raise AssertionError(f"{constant} is not JSON")
 
 
-@pytest.mark.parametrize("make", [run_record, hostile_record, record_of])
+@pytest.mark.parametrize("make", [run_record, hostile_record, record_of, costed_record])
 def test_a_record_comes_back_equal(make, tmp_path):
     record = make()
     (path,) = write_report(record, tmp_path / "run.json", overwrite=False)
@@ -120,6 +120,18 @@ def test_the_summary_of_nothing_is_null_not_zero():
                  "same_text"):  # fmt: skip
         assert told[name] is None
     assert told["counts"]["drafted"] == 0
+
+
+def test_the_summary_says_whether_it_pays_and_why():
+    worth = json.loads(summarise(costed_record()).json(), parse_constant=refuse)["worth"]
+    assert worth["verdict"] == "pays: 1.71× (one pair, no spread), best at 2"
+    assert worth["costs"]["seconds"]["5"] == 0.9
+    assert worth["accounted_speedup"] == pytest.approx(12 / 7)
+    assert worth["unexplained"] == pytest.approx(0.0)
+    assert worth["best_draft_length"] == 2
+    assert [flag.split(":")[0] for flag in worth["flags"]] == ["One pair, no spread"]
+    nothing = json.loads(summarise(record_of()).json(), parse_constant=refuse)["worth"]
+    assert (nothing["costs"], nothing["predicted_speedup"], nothing["flags"]) == (None, None, [])
 
 
 def test_settings_in_a_report_are_enough_to_ask_again(tmp_path):

@@ -5,11 +5,13 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from recorded import HOSTILE, hostile_record, run_record
+from recorded import HOSTILE, costed_record, hostile_record, run_record
 
 from app.reports import FORMATS, check_report_path, suggested_name, write_report
 from app.reports.file_names import slug
 from app.reports.plain_text import fenced, inline, pictured
+from app.run.events import ConditionsSeen
+from app.run.flags import Flag
 from app.run.problems import Problem
 
 
@@ -98,6 +100,18 @@ def test_markdown_tells_the_run_and_its_figures(tmp_path):
         assert word in text
 
 
+def test_markdown_says_whether_it_pays_and_what_to_mind(tmp_path):
+    record = costed_record()
+    record.apply(ConditionsSeen("r", (Flag("other load", "by another"),)))
+    (path,) = write_report(record, tmp_path / "a.md", overwrite=False)
+    text = path.read_text(encoding="utf-8")
+    for word in ("Verdict: pays: 1.71× (one pair, no spread), best at 2.", "caution: other load",
+                 "> Caution: Something else used the device", "| Draft step | 0.20 single steps",
+                 "| guessing | 700.00 | 0.00 |", "| baseline | time a token | 1000.00 |",
+                 "Draft resident during baseline: no", "| Power limit | n/a |"):  # fmt: skip
+        assert word in text
+
+
 @given(some.text() | some.text(alphabet="`~\n #"))
 def test_nothing_ends_a_fence_from_inside(text):
     first, *inside, last = fenced(text).split("\n")
@@ -120,7 +134,7 @@ def test_a_hostile_markdown_report_keeps_its_shape(tmp_path):
     outside = re.sub(r"^(`{3,})text\n.*?\n\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert "<script" not in outside.replace("\\<", "")
     headings = [line for line in outside.split("\n") if line.startswith("#")]
-    assert len(headings) == 1 + 6 + 1
+    assert len(headings) == 1 + 9 + 1
 
 
 @given(some.text() | some.sampled_from(HOSTILE))

@@ -1,16 +1,7 @@
 import msgspec
 import pytest
 
-from app.run.cost import (
-    CostKey,
-    Flag,
-    FlagKind,
-    PassCosts,
-    bucket_of,
-    relative_spread,
-    spread_flag,
-)
-from app.run.figures import FIGURES
+from app.run.cost import CostKey, PassCosts, bucket_of
 
 COSTS = PassCosts(
     model="target",
@@ -80,48 +71,3 @@ def test_costs_that_cannot_have_been_measured_are_refused_from_a_file():
 )
 def test_contexts_fall_into_buckets_of_powers_of_two(context, bucket):
     assert bucket_of(context) == bucket
-
-
-def test_the_spread_by_hand():
-    assert relative_spread([1.0, 1.2, 1.1]) == pytest.approx(0.2 / 1.1)
-    assert relative_spread([1.0]) is None
-    assert relative_spread([]) is None
-    assert relative_spread([0.0, 0.0, 1.0]) is None
-
-
-def test_repetitions_far_apart_are_flagged_and_near_ones_are_not():
-    # A lane that is 30 % slower in every other repetition (faults: background load and heat).
-    flag = spread_flag([1.5, 1.5 / 1.3, 1.5])
-    assert flag.kind == "noisy"
-    assert "do not trust" in flag.message
-    assert "23 % of the median" in flag.message
-    assert spread_flag([1.50, 1.55, 1.60]) is None
-    assert spread_flag([]) is None
-
-
-def test_one_pair_is_flagged():
-    flag = spread_flag([1.5])
-    assert flag.kind == "one pair"
-    assert flag.figures == ("decode_speedup", "request_speedup")
-
-
-@pytest.mark.parametrize("kind", FlagKind.__args__)
-def test_every_flag_says_what_it_is_and_touches_known_figures(kind):
-    flag = Flag(kind)
-    assert flag.message.endswith(".")
-    assert flag.figures
-    assert set(flag.figures) <= set(FIGURES)
-    assert len(set(flag.figures)) == len(flag.figures)
-    assert msgspec.json.decode(msgspec.json.encode(flag), type=Flag) == flag
-
-
-def test_a_flag_tells_what_was_seen():
-    assert Flag("throttled", "from 1980 to 1410 MHz").message == (
-        "The device lowered its clock while the run went on (from 1980 to 1410 MHz)."
-    )
-
-
-def test_a_clock_touches_no_count():
-    assert "acceptance_rate" not in Flag("throttled").figures
-    assert "speculative_decode_tokens_per_second" in Flag("throttled").figures
-    assert "acceptance_rate" in Flag("coupled rows").figures

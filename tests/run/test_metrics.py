@@ -14,11 +14,13 @@ from app.run.metrics import (
     Counts,
     Spread,
     acceptance_by_position,
+    chunk_gaps,
     counts,
     decode_seconds,
     decode_speed,
     phase_seconds,
     ratio,
+    seconds_per_token,
     share_outside_models,
     total_counts,
     total_seconds,
@@ -268,3 +270,15 @@ def test_a_guess_never_counts_for_more_than_one_round():
     indices = count()
     rounds = [msgspec.structs.replace(round_of("aab"), index=next(indices)) for _ in range(3)]
     assert counts(Repetition(AT, first=FIRST, rounds=rounds)).drafting_rounds == 3
+
+
+def test_gaps_are_of_rounds_and_seconds_a_token_of_tokens():
+    kept = tuple(Token(n, "a", "accepted") for n in range(2))
+    rounds = [
+        Round(0, 4, "draft length", (*kept, Token(5, "b", "bonus")), (), Phases(verify=0.75)),
+        Round(1, 4, "draft length", (Token(6, "c", "plain"),), (), Phases(verify=0.5, rest=0.125)),
+    ]
+    repetition = Repetition(AT, first=FIRST, time_to_first_token=9.0, rounds=rounds)
+    assert chunk_gaps(repetition) == [0.75, 0.625]
+    assert seconds_per_token(repetition) == [0.25, 0.25, 0.25, 0.625]
+    assert chunk_gaps(Repetition(AT)) == seconds_per_token(Repetition(AT)) == []

@@ -7,6 +7,7 @@ import torch
 
 from app import files
 from app.models.fastest import Measurement
+from app.run.events import PassesCosted, RunEnded
 from app.run.identities import violations
 from app.run.metrics import acceptance_by_position, counts, same_text
 from app.run.preparation import Prepare
@@ -87,6 +88,7 @@ def test_a_stop_keeps_what_was_written(run_here):
 
     record = run_here(settings(order="interleaved"), pause)
     assert record.outcome == "cancelled"
+    assert record.costs is None
     whole = run_here(settings())
     for lane in ("speculative", "baseline"):
         partial = record.repetitions(lane)[0]
@@ -190,3 +192,49 @@ def test_ids_of_another_model_are_refused(run_here):
         run_here(settings(continues="r", prompt_ids=(1, 10**6)))
     with pytest.raises(Problem, match="both the run"):
         run_here(settings(prompt_ids=(1, 2)))
+
+
+def test_a_run_knows_what_its_passes_cost(run_here, workbench, monkeypatch, tmp_path):
+    monkeypatch.setattr("app.studies.costing.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("app.studies.conditions.OTHER_LOAD", 1.0)  # whatever else runs here now
+    monkeypatch.setattr("app.studies.conditions.FALL", 1.0)
+    told, events = [], []
+    workbench.run(
+        "run",
+        settings(max_new_tokens=4),
+        emit=events.append,
+        report=lambda progress: told.append(progress.stage),
+        pause=lambda: None,
+    )
+    assert isinstance(events[-1], RunEnded)
+    costed = events[-2]
+    assert isinstance(costed, PassesCosted)
+    assert sorted(costed.costs.seconds) == list(range(1, 10))
+    assert costed.costs.context_bucket == 256
+    assert "measuring what a pass costs" in told
+    assert run_here(settings(max_new_tokens=4)).costs == costed.costs
+
+
+def test_a_stop_while_costs_are_measured_leaves_a_finished_run(workbench, monkeypatch, tmp_path):
+    monkeypatch.setattr("app.studies.costing.cache_folder", lambda: tmp_path)
+    told, events = [], []
+
+    def pause():
+        if "measuring what a pass costs" in told:
+            raise Cancelled
+
+    workbench.run(
+        "run",
+        settings(max_new_tokens=4),
+        emit=events.append,
+        report=lambda progress: told.append(progress.stage),
+        pause=pause,
+    )
+    assert events[-1].outcome == "finished"
+    assert not any(isinstance(event, PassesCosted) for event in events)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_machine_did_is_part_of_the_record(run_here, monkeypatch):
+    monkeypatch.setattr("app.studies.conditions._plugged", lambda: False)
+    assert "battery" in [flag.kind for flag in run_here(settings(max_new_tokens=2)).flags]

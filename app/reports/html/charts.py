@@ -17,7 +17,7 @@ from app.reports.html.drawing import (
 )
 from app.reports.html.series import RECENT, LoopSeries, loop_series
 from app.run.events import LaneName
-from app.run.figures import FIGURES, NOTHING
+from app.run.figures import FIGURES, NOTHING, draft_cost
 from app.run.metrics import acceptance_by_position
 from app.run.record import RunRecord
 
@@ -43,6 +43,7 @@ def charts(record: RunRecord) -> list[Chart]:
         _tokens_per_loop(fast, record),
         _speed(fast, slow, record),
         _positions(record),
+        _costs(record),
     ]
 
 
@@ -134,6 +135,35 @@ def _positions(record: RunRecord) -> Chart:
         frame=frame,
         parts=[bars(frame, of_all, "kept"), bars(frame, reached, "reached")],
         key=(("of all drafts", "bar kept"), ("of those reached", "bar reached")),
+    )
+
+
+def _costs(record: RunRecord) -> Chart:
+    meaning = (
+        "What a pass of the target costs by its rows, and a step of the draft, in single steps: "
+        "passes of one row, of which the baseline needs one for every token."
+    )
+    steps = record.costs.single_steps if record.costs else {}
+    draft, own = draft_cost(record), record.settings.draft_length + 1
+    last = max([*steps, 8])
+    labels = tuple((float(n), str(n)) for n in range(1, last + 1, -(-last // 16)))
+    highest = max([*steps.values(), draft or 0.0, 1.0])
+    frame = Frame(Axis(0.4, last + 0.6, labels, "rows of the pass"), even_axis(1.08 * highest, ""))
+    columns = {width: (width - 0.4, width + 0.4, cost) for width, cost in steps.items()}
+    mine = [columns.pop(own)] if own in columns else []
+    parts = [bars(frame, columns.values(), "each"), bars(frame, mine, "own")]
+    key = [("a pass of so many rows", "bar each"), (f"of this run's γ + 1 = {own}", "bar own")]
+    if draft is not None:
+        parts.append(level(frame, draft, "draft"))
+        key.append(("a draft step", "line draft"))
+    return _chart(
+        "verify_cost",
+        "Cost of a pass, in single steps",
+        meaning,
+        record=record,
+        frame=frame,
+        parts=parts,
+        key=tuple(key),
     )
 
 

@@ -1,4 +1,4 @@
-"""What ran, all that is needed to repeat it, and what was not held equal."""
+"""What ran, and all that is needed to repeat it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 
+from app.reports.conditions import limits
 from app.reports.html.tables import Table
 from app.run.events import ModelFacts
 from app.run.figures import NOTHING
@@ -43,41 +44,9 @@ def to_repeat(record: RunRecord) -> list[Table]:
     ]
 
 
-def not_held_equal(record: RunRecord) -> list[str]:
-    """In which ways the lanes did not run under the same conditions, or may not have."""
-    if not record.repetitions("baseline"):
-        return ["There is no baseline: nothing was compared."]
-    resident = "yes" if record.draft else "no, the method has no draft model"
-    width = record.settings.draft_length + 1
-    found = [
-        f"Draft resident during baseline: {resident}.",
-        f"Width of the target's passes: 1 row in the baseline, up to {width} in the speculative "
-        "lane. Rounding may differ between them.",
-        _order(record),
-    ]
-    if record.settings.repetitions == 1:
-        found.append("One pair only: chance, heat and other load are not averaged out.")
-    if record.settings.detail == "full":
-        found.append("Detail was full: looking up the likeliest tokens takes time in each loop.")
-    if len({one.finish for lane in record.lanes for one in lane.repetitions}) > 1:
-        found.append("Not all repetitions ended for the same reason.")
-    return found
-
-
 def ids_hash(ids: Sequence[int]) -> str:
     """The SHA-256 of token ids, written as decimals with a space between them."""
     return sha256(" ".join(map(str, ids)).encode()).hexdigest()
-
-
-def _order(record: RunRecord) -> str:
-    if record.settings.order == "interleaved":
-        return (
-            "The lanes took turns, round by round, each on its own clock: for looking, not for "
-            "measuring."
-        )
-    ran = ", ".join(f"{at.lane} {at.repetition + 1}" for at in record.order[:12])
-    more = " …" if len(record.order) > 12 else ""
-    return f"The lanes ran one after the other, not at the same time: {ran}{more}."
 
 
 def _in_short(facts: ModelFacts) -> str:
@@ -126,6 +95,7 @@ def _machine(record: RunRecord) -> list[Row]:
         ("Processor", around.processor),
         ("Device", around.device),
         ("Threads", str(around.threads)),
+        *limits(around),
         *((name, version) for name, version in around.packages.items()),
         ("Peak memory", _megabytes(record.peak_bytes)),
         ("Warm-up", "each model, at each width of its passes, before the first lane"),

@@ -1,33 +1,24 @@
-"""The tables of numbers: figures, tokens, time, and every repetition."""
+"""The tables of numbers: figures, costs, time, tokens, and every repetition."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from statistics import median
-
 import msgspec
 
+from app.appraisal.findings import findings
+from app.appraisal.time_split import time_split
+from app.appraisal.waits import DEFINITION, waits
 from app.reports.summary import SummaryCounts
-from app.run.events import Phases
 from app.run.figures import FIGURES, NOTHING, median_of
+from app.run.flagged import marked
 from app.run.metrics import (
     counts,
     decode_seconds,
     decode_speed,
-    phase_seconds,
     share_outside_models,
     total_counts,
     total_seconds,
 )
-from app.run.record import Lane, Repetition, RunRecord
-
-_PHASES = {
-    "draft_prompt": "the draft model's pass over the prompt",
-    "draft": "guessing",
-    "verify": "the target's passes",
-    "decide": "the rule, and the copy to the host",
-    "rest": "everything else",
-}
+from app.run.record import Repetition, RunRecord
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -43,11 +34,18 @@ class Table(msgspec.Struct, frozen=True):
 
 def number_tables(record: RunRecord) -> list[Table]:
     """Every table of numbers, in the order of the report."""
-    return [_figures(record), _tokens(record), _time(record), _repetitions(record)]
+    return [
+        _figures(record),
+        _does_it_pay(record),
+        _time(record),
+        _waits(record),
+        _tokens(record),
+        _repetitions(record),
+    ]
 
 
 def _figures(record: RunRecord) -> Table:
-    rows = tuple((one.label, one.text(record), one.definition) for one in FIGURES.values())
+    rows = tuple((one.label, marked(record, one), one.definition) for one in FIGURES.values())
     note = f"{NOTHING}: there is nothing to divide by, or it was not run."
     return Table("Figures", ("Figure", "Value", "Definition"), rows, note, words=True)
 
@@ -66,14 +64,14 @@ def _tokens(record: RunRecord) -> Table:
     return Table("Tokens, all repetitions together", ("Lane", *names), tuple(rows), note)
 
 
+def _does_it_pay(record: RunRecord) -> Table:
+    rows = tuple((one.label, one.value, one.definition) for one in findings(record))
+    return Table("Does it pay?", ("Question", "Answer", "Definition"), rows, words=True)
+
+
 def _time(record: RunRecord) -> Table:
     """Where the time of a loop went, in each lane."""
-    spent = [_loop_phases(lane) for lane in record.lanes]
-    rows = [
-        (words, *(_milliseconds(phases, name) for phases in spent))
-        for name, words in _PHASES.items()
-    ]
-    rows.append(("a whole loop", *(_milliseconds(phases, "total") for phases in spent)))
+    rows = [(row.label, *map(_milliseconds, row.milliseconds)) for row in time_split(record)]
     shares = (median_of(record, lane.name, share_outside_models) for lane in record.lanes)
     rows.append(("outside of model calls", *map(_percent, shares)))
     note = "Decode seconds / loops; medians of repetitions."
@@ -81,19 +79,17 @@ def _time(record: RunRecord) -> Table:
     return Table("Time", head, tuple(rows), note)
 
 
-def _loop_phases(lane: Lane) -> list[Phases]:
-    """The mean phases of a loop, of every repetition that has one, in milliseconds."""
-    found = []
-    for one in filter(lambda repetition: repetition.rounds, lane.repetitions):
-        total, loops = phase_seconds(one), len(one.rounds)
-        names = Phases.__struct_fields__
-        found.append(Phases(**{name: 1000 * getattr(total, name) / loops for name in names}))
-    return found
+def _waits(record: RunRecord) -> Table:
+    """How long one waited for text, in each lane."""
+    rows = tuple(
+        (row.lane, row.label, *map(_milliseconds, row.milliseconds)) for row in waits(record)
+    )
+    head = ("Lane", "Milliseconds", "p50", "p90", "p95")
+    return Table("Waiting for text", head, rows, DEFINITION)
 
 
-def _milliseconds(phases: Iterable[Phases], name: str) -> str:
-    values = [getattr(each, name) for each in phases]
-    return f"{median(values):.2f}" if values else NOTHING
+def _milliseconds(value: float | None) -> str:
+    return _decimal(value, 2)
 
 
 def _repetitions(record: RunRecord) -> Table:

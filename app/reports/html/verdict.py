@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from app.run.cost import spread_flag
 from app.run.figures import FIGURES, NOTHING, Figure
+from app.run.flagged import cautions, cautions_on
 from app.run.identities import violations
-from app.run.metrics import Spread, decode_speedup, same_text
+from app.run.metrics import Spread, same_text
 from app.run.record import RunRecord
 
 
@@ -48,9 +48,7 @@ def flags(record: RunRecord) -> list[str]:
     if record.outcome != "finished":
         said = f"{record.message} {record.remedy}".strip()
         found.append(f"The run is not whole: {record.outcome}. {said}".rstrip())
-    spread = decode_speedup(record)
-    if spread and not spread.single:  # of a single pair its tile tells
-        found += [flag.message for flag in filter(None, [spread_flag(spread.values)])]
+    found += [f"Caution: {flag.message}" for flag in cautions(record)]
     every = [one for lane in record.lanes for one in lane.repetitions]
     known = sorted({one.at.provenance for one in every} - {"measured"})
     if known:
@@ -71,7 +69,10 @@ def _tile(record: RunRecord, name: str, caption: str, *, detail: str = "", tone:
     number = figure.written(value)
     if figure.unit not in ("×", "%"):
         number = number.removesuffix(figure.unit).strip()
-    return Tile(number, caption, _range(figure, spread) if spread else detail, tone)
+    kinds = [flag.kind for flag in cautions_on(record, name)]
+    told = [_range(figure, spread) if spread else detail]
+    told += [f"caution: {', '.join(kinds)}"] if kinds else []
+    return Tile(number, caption, "; ".join(filter(None, told)), tone)
 
 
 def _range(figure: Figure, spread: Spread) -> str:

@@ -1,0 +1,108 @@
+"""Whether speculation paid in a run, and why: the formulas of `app.theory` fed from its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+from app.run.events import LaneName, Round
+from app.run.figures import speculative_counts
+from app.run.metrics import decode_speedup, ratio
+from app.run.record import RunRecord
+from app.theory.account import Account, Prediction, account, prediction
+from app.theory.costs import StepCosts
+from app.theory.verdict import Measured, Verdict, verdict
+
+
+@dataclass(frozen=True)
+class Appraisal:
+    """What a record comes to; without costs, or without a guess tested, some of it is None."""
+
+    verdict: Verdict
+    steps: StepCosts | None
+    prediction: Prediction | None
+    account: Account | None
+    speculative_seconds: float
+    """Decode seconds of all repetitions of the speculative lane, as measured."""
+
+    @property
+    def unexplained(self) -> float | None:
+        """The share by which the speculative lane took longer than its account says."""
+        return self.account.unexplained(self.speculative_seconds) if self.account else None
+
+    @property
+    def adds_up(self) -> bool | None:
+        """Whether the measured time is the accounted one; None without an account."""
+        return self.account.adds_up(self.speculative_seconds) if self.account else None
+
+
+def appraise(record: RunRecord) -> Appraisal:
+    """The appraisal of a record, as far as it has come."""
+    steps = step_costs(record)
+    acceptance = speculative_counts(record).conditional_acceptance
+    length = record.settings.draft_length
+    expected = None
+    if steps is not None and acceptance is not None:
+        expected = prediction(acceptance, length, costs=steps)
+    return Appraisal(
+        verdict=verdict(measured(record), length, costs=steps, acceptance=acceptance),
+        steps=steps,
+        prediction=expected,
+        account=_account(record, steps) if steps else None,
+        speculative_seconds=sum(round_.phases.total for round_ in _rounds(record, "speculative")),
+    )
+
+
+def measured(record: RunRecord) -> Measured | None:
+    """The decode speed-up, and the range of its pairs where there are several."""
+    spread = decode_speedup(record)
+    if spread is None:
+        return None
+    if spread.single:
+        return Measured(spread.median)
+    return Measured(spread.median, spread.low, spread.high)
+
+
+def step_costs(record: RunRecord) -> StepCosts | None:
+    """The costs that were measured, and what else a round took; None where they were not.
+
+    A round's overhead is the median of what lies outside the models: sampling, the rule, copies,
+    bookkeeping, and guesses that no model makes.
+    """
+    costs = record.costs
+    if costs is None:
+        return None
+    rounds = _rounds(record, "speculative")
+    drafting = ratio(speculative_counts(record).drafting_rounds, len(rounds))
+    return StepCosts(
+        passes=dict(costs.seconds),
+        draft_step=costs.draft_step or 0.0,
+        overhead=_median(rounds, _outside_models),
+        baseline_overhead=_median(_rounds(record, "baseline"), _outside_models),
+        idle=1.0 - drafting if drafting else 0.0,
+    )
+
+
+def _account(record: RunRecord, steps: StepCosts) -> Account | None:
+    """The account of all speculative rounds, of every repetition."""
+    rounds = _rounds(record, "speculative")
+    return account(
+        [round_.drafted + 1 for round_ in rounds],
+        [round_.phases.draft_calls for round_ in rounds],
+        committed=sum(len(round_.committed) for round_ in rounds),
+        costs=steps,
+    )
+
+
+def _rounds(record: RunRecord, lane: LaneName) -> list[Round]:
+    return [round_ for repetition in record.repetitions(lane) for round_ in repetition.rounds]
+
+
+def _outside_models(round_: Round) -> float:
+    """A round's seconds outside of its models; two clocks may make it a little negative."""
+    return max(round_.phases.outside_models, 0.0)
+
+
+def _median(rounds: list[Round], of: Callable[[Round], float]) -> float:
+    return median(map(of, rounds)) if rounds else 0.0

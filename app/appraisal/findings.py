@@ -1,0 +1,127 @@
+"""What an appraisal found, in words: the same rows for the window, the terminal and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from app.appraisal.appraise import Appraisal, appraise
+from app.run.cost import PassCosts
+from app.run.figures import NOTHING, speculative_counts
+from app.run.record import RunRecord
+from app.theory.account import WITHIN, Prediction
+
+NOT_COSTED = "not measured: the run was stopped, did not speculate, or wrote nothing"
+"""Why a run has no costs."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that was found: its name, what it came to, and what it means."""
+
+    label: str
+    value: str
+    definition: str
+
+
+def findings(record: RunRecord) -> list[Finding]:
+    """Verdict, costs, prediction and account of a record."""
+    found = appraise(record)
+    costs = record.costs
+    rows = [Finding("Verdict", found.verdict.text, _VERDICT)]
+    if costs is None:
+        return [*rows, Finding("Cost of passes", NOT_COSTED, _COSTS)]
+    rows += _costs(record, costs)
+    rows += _expected(record, found)
+    return rows
+
+
+def _costs(record: RunRecord, costs: PassCosts) -> Iterator[Finding]:
+    width = record.settings.draft_length + 1
+    steps = costs.in_single_steps(width)
+    value = NOTHING
+    if steps is not None:
+        value = f"{steps:.2f} single steps ({_ms(costs.seconds[width])})"
+    yield Finding(f"Verify pass of {width} rows", value, _VERIFY)
+    yield Finding("Single step", _ms(costs.seconds[1]), _SINGLE)
+    value = "no draft model"
+    if costs.draft_step is not None and costs.draft_ratio is not None:
+        value = f"{costs.draft_ratio:.2f} single steps ({_ms(costs.draft_step)})"
+    yield Finding("Draft step", value, _DRAFT)
+
+
+def _expected(record: RunRecord, found: Appraisal) -> Iterator[Finding]:
+    expected = found.prediction
+    steps = found.steps
+    if expected is None or steps is None:
+        yield Finding("Prediction", f"{NOTHING}: no guess was tested", _PREDICTED)
+        return
+    own = f"{1000 * steps.overhead:.2f} ms; baseline {1000 * steps.baseline_overhead:.2f} ms"
+    yield Finding("Own work of a loop", own, _OVERHEAD)
+    yield Finding("Break-even acceptance", _break_even(record, expected), _BREAK_EVEN)
+    gain = NOTHING if expected.speedup is None else f"{expected.speedup:.2f}×"
+    drafting = "" if not steps.idle else f", {100 * (1 - steps.idle):.0f} % of loops with a draft"
+    yield Finding("Predicted speed-up", gain + drafting, _PREDICTED)
+    yield Finding("Best draft length", _best(expected), _BEST)
+    yield Finding("Accounted speed-up", _account(found), _ACCOUNT)
+
+
+def _break_even(record: RunRecord, expected: Prediction) -> str:
+    if expected.draft_length < 1:
+        return f"{NOTHING}: nothing is guessed"
+    if expected.break_even is None:
+        return "none: a draft kept whole would not pay"
+    acceptance = speculative_counts(record).conditional_acceptance
+    here = "" if acceptance is None else f" (here {acceptance:.2f})"
+    return f"{expected.break_even:.2f}{here}"
+
+
+def _best(expected: Prediction) -> str:
+    if not expected.best_draft_length:
+        return "0: better not to speculate"
+    return f"{expected.best_draft_length}, {expected.best_speedup:.2f}× predicted"
+
+
+def _account(found: Appraisal) -> str:
+    gain = found.account.speedup if found.account else None
+    share = found.unexplained
+    if gain is None or share is None:
+        return NOTHING
+    more = "longer" if share >= 0 else "shorter"
+    adds_up = "adds up" if found.adds_up else "does not add up"
+    return f"{gain:.2f}×; {adds_up} ({100 * abs(share):.0f} % {more})"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.2f} ms"
+
+
+_VERDICT = (
+    "Whether speculation pays: it does if the whole range of the pairs lies above 1×; one pair "
+    "has to be 5 % away from it to say anything. Where it does not pay, the reason is named."
+)
+_COSTS = "Seconds of a target pass by its width, and of a step of the draft, on this machine."
+_VERIFY = (
+    "T(γ + 1) / T(1): what a pass over a whole draft costs in passes of one row, medians measured "
+    "in turn after the lanes, at this run's context."
+)
+_SINGLE = "T(1): a target pass of one row, which the baseline needs for every token."
+_DRAFT = "What one more guess costs: a pass of one row of the draft model."
+_OVERHEAD = (
+    "The median time of a loop outside of its models: sampling, the rule, copies, bookkeeping, and "
+    "guesses that no model makes."
+)
+_BREAK_EVEN = (
+    "The conditional acceptance at which this draft length would gain nothing, at these costs; "
+    "below it, speculation loses time."
+)
+_PREDICTED = (
+    "From the conditional acceptance, the draft length and the costs alone, as if every guess were "
+    "kept with the same chance and every draft had its full length."
+)
+_BEST = "The draft length of the largest predicted speed-up, among those whose pass was measured."
+_ACCOUNT = (
+    "The speed-up that these very loops should have had at the measured costs, and by how much "
+    f"longer they took. Within {100 * WITHIN:.0f} % time adds up; more is unexplained: other load, "
+    "heat, a longer context."
+)

@@ -1,0 +1,183 @@
+"""What the machine did while the lanes ran, and the flags that this raises.
+
+Looked at between lanes, never inside one: what is read costs time. Load is a difference of
+counters, so that nothing that happened in between is missed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import psutil
+import torch
+
+from app.models.card import CardState, card_state
+from app.models.language_model import LanguageModel
+from app.run.flags import Flag
+
+FALL = 0.15
+"""A clock that falls by more than this share of its highest was lowered."""
+
+OTHER_LOAD = 0.10
+"""Other programs may use so much of a processor, or of a card, before a run is flagged."""
+
+HELD = 0.10
+"""Where a card's load by others cannot be read: the share of its memory that they may hold."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The machine at one moment; None for what cannot be read."""
+
+    seconds: float = 0.0
+    """On a clock that never goes back."""
+    busy: float = 0.0
+    """Processor seconds that all programs have used since the machine started."""
+    own: float = 0.0
+    """Processor seconds that this program's processes have used."""
+    clock_mhz: float | None = None
+    """Of the processor's fastest core."""
+    plugged: bool | None = None
+    """Whether the machine has mains; None where it has no battery."""
+    card: CardState | None = None
+
+
+@dataclass
+class Conditions:
+    """Watches the machine during one run."""
+
+    look: Callable[[], Moment]
+    processors: int
+    models: tuple[LanguageModel, ...] = ()
+    card_bytes: int = 0
+    """Memory of the card; 0 without one."""
+    _seen: list[Moment] = field(default_factory=list)
+
+    def sample(self) -> None:
+        """Looks at the machine now: before the first lane, and at each lane's end."""
+        self._seen.append(self.look())
+
+    def flags(self) -> tuple[Flag, ...]:
+        """Everything that figures of this run have to be read with in mind."""
+        on_card = bool(self.card_bytes)
+        found = [
+            _battery(self._seen),
+            _throttled(self._seen, on_card=on_card),
+            self._card_load() if on_card else self._processor_load(),
+            _offloaded(self.models),
+        ]
+        return tuple(flag for flag in found if flag is not None)
+
+    def _processor_load(self) -> Flag | None:
+        if len(self._seen) < 2:
+            return None
+        first, last = self._seen[0], self._seen[-1]
+        others = (last.busy - first.busy) - (last.own - first.own)
+        share = others / max((last.seconds - first.seconds) * self.processors, 1e-9)
+        if share <= OTHER_LOAD:
+            return None
+        return Flag("other load", f"other programs took {100 * share:.0f} % of the processor")
+
+    def _card_load(self) -> Flag | None:
+        cards = [moment.card for moment in self._seen if moment.card]
+        used = [card.used_elsewhere for card in cards if card.used_elsewhere is not None]
+        if used:
+            if max(used) <= OTHER_LOAD:
+                return None
+            return Flag("other load", f"another program used {100 * max(used):.0f} % of the card")
+        held = max((card.held_elsewhere or 0 for card in cards), default=0)
+        if held <= HELD * self.card_bytes:
+            return None
+        return Flag("other load", f"other programs hold {held / 1e9:.1f} GB of the card's memory")
+
+
+def watch(device: torch.device, models: tuple[LanguageModel, ...]) -> Conditions:
+    """A watch over this machine for a run of these models."""
+    on_card = device.type == "cuda"
+    card_bytes = torch.cuda.get_device_properties(device).total_memory if on_card else 0
+    return Conditions(
+        look=lambda: look(device),
+        processors=psutil.cpu_count() or 1,
+        models=models,
+        card_bytes=card_bytes,
+    )
+
+
+def look(device: torch.device) -> Moment:
+    """This machine now."""
+    times = psutil.cpu_times()._asdict()
+    counted = ("user", "nice", "system", "irq", "softirq", "interrupt", "dpc")
+    return Moment(
+        seconds=time.perf_counter(),
+        busy=sum(times.get(name, 0.0) for name in counted),
+        own=_own_seconds(),
+        clock_mhz=_clock_mhz(),
+        plugged=_plugged(),
+        card=card_state(device) if device.type == "cuda" else None,
+    )
+
+
+def _own_seconds() -> float:
+    """Processor seconds of this process, its children, and the window that started it."""
+    parent = multiprocessing.parent_process()
+    roots = [psutil.Process(), *([psutil.Process(parent.pid)] if parent and parent.pid else [])]
+    family = {process.pid: process for root in roots for process in [root, *_children(root)]}
+    total = 0.0
+    for process in family.values():
+        with contextlib.suppress(psutil.Error):  # one that has just ended
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _clock_mhz() -> float | None:
+    """The clock of the fastest core; one that idles says nothing of those that work."""
+    try:
+        clocks = [core.current for core in psutil.cpu_freq(percpu=True)]
+    except (AttributeError, OSError, NotImplementedError, RuntimeError):
+        return None
+    return max(clocks, default=0.0) or None
+
+
+def _plugged() -> bool | None:
+    battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+    return None if battery is None else battery.power_plugged
+
+
+def _battery(seen: list[Moment]) -> Flag | None:
+    return Flag("battery") if any(moment.plugged is False for moment in seen) else None
+
+
+def _throttled(seen: list[Moment], *, on_card: bool) -> Flag | None:
+    """A clock that fell between ends of lanes, at which the device has just been at work."""
+    if on_card:
+        reasons = dict.fromkeys(
+            r for moment in seen if moment.card for r in moment.card.throttled_by
+        )
+        return Flag("throttled", f"by {' and '.join(reasons)}") if reasons else None
+    clocks = [moment.clock_mhz for moment in seen[1:] if moment.clock_mhz is not None]
+    high = max(clocks, default=0.0)
+    after = clocks[clocks.index(high) :] if clocks else []
+    low = min(after, default=0.0)
+    if not high or low >= (1.0 - FALL) * high:
+        return None
+    return Flag("throttled", f"its clock fell from {high:.0f} to {low:.0f} MHz")
+
+
+def _offloaded(models: tuple[LanguageModel, ...]) -> Flag | None:
+    places = {model.name: model.elsewhere for model in models if model.elsewhere}
+    if not places:
+        return None
+    told = (f"{name} partly on {', '.join(found)}" for name, found in places.items())
+    return Flag("offloaded", "; ".join(told))

@@ -1,0 +1,125 @@
+"""The costs of a pair at a context: kept from an earlier time where they were, else measured."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import torch
+
+from app.files import cache_folder
+from app.models.language_model import LanguageModel
+from app.models.machine import device_name, processor_name
+from app.models.pair import LoadedPair
+from app.run.cost import CostKey, PassCosts
+from app.run.events import Progress
+from app.studies.passes import Pause, Timings, passes_of, time_passes
+
+SHORTEST = 8
+"""Draft lengths up to this one are costed always, so that a best one can be told."""
+
+Report = Callable[[Progress], None]
+
+
+def costs_of(
+    pair: LoadedPair,
+    draft_length: int,
+    *,
+    context: int,
+    drafting: bool,
+    keep: bool = True,
+    report: Report,
+    pause: Pause,
+) -> PassCosts:
+    """What passes of the target cost up to this draft length, and of the draft model if the method
+    is `drafting` with it, behind a context of this many tokens (a bucket). Not to `keep` what is
+    measured is for a machine that was seen not to be at its best.
+
+    Raises Cancelled when `pause` does, Problem if a device's memory does not suffice.
+    """
+    longest = max(draft_length, SHORTEST) + 1
+    target = pair.target.model
+    timings = partial(_timings, context=context, keep=keep, report=report, pause=pause)
+    timed = timings(target, longest)
+    draft = pair.draft.model if pair.draft and drafting else None
+    step = None
+    if draft is not None:
+        step = timings(draft, 1).seconds[1]
+    key = cost_key(target, context)
+    return PassCosts(
+        **{name: getattr(key, name) for name in CostKey.__struct_fields__},
+        seconds={width: cost for width, cost in timed.seconds.items() if width <= longest},
+        repeats=timed.repeats,
+        draft=draft.name if draft else None,
+        draft_step=step,
+    )
+
+
+def cost_key(model: LanguageModel, context: int) -> CostKey:
+    """What the costs of this model's passes hold for."""
+    device = device_name(model.device)
+    if model.device.type == "cpu":
+        device = f"{processor_name()}, {torch.get_num_threads()} threads"
+    return CostKey(model.name, device, model.precision, model.attention, context)
+
+
+def _timings(
+    model: LanguageModel,
+    longest: int,
+    *,
+    context: int,
+    keep: bool,
+    report: Report,
+    pause: Pause,
+) -> Timings:
+    """What was measured before, if it reaches as far as the model can; else measured now."""
+    name = _written(model, context)
+    known = _read().get(name)
+    reach = min(longest, model.context_length - 1)
+    if known is not None and max(known.seconds, default=0) >= reach:
+        return known
+    timed = time_passes(
+        model,
+        longest,
+        context=context,
+        pause=pause,
+        advance=partial(_told, report, passes_of(reach)),
+    )
+    if keep:
+        with contextlib.suppress(OSError):  # what cannot be kept is measured again
+            _write({**_read(), name: timed})
+    return timed
+
+
+def _told(report: Report, total: int, done: int) -> None:
+    report(Progress("measuring what a pass costs", done, total, "passes"))
+
+
+def _written(model: LanguageModel, context: int) -> str:
+    """The key of a measurement in the file; another build of torch has other kernels."""
+    key = cost_key(model, context)
+    parts = [str(getattr(key, name)) for name in CostKey.__struct_fields__]
+    return ", ".join([*parts, str(model.folder), f"torch {torch.__version__}"])
+
+
+def _file() -> Path:
+    return cache_folder() / "passes.json"
+
+
+def _read() -> dict[str, Timings]:
+    """What was measured before; a file that cannot be read is measured again."""
+    try:
+        return msgspec.json.decode(_file().read_bytes(), type=dict[str, Timings])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def _write(kept: dict[str, Timings]) -> None:
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    new = _file().with_suffix(f".{os.getpid()}")
+    new.write_bytes(msgspec.json.format(msgspec.json.encode(kept)))
+    new.replace(_file())

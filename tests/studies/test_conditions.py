@@ -1,0 +1,112 @@
+"""What the machine did: each condition planted, and none where there was none."""
+
+import multiprocessing
+import os
+import time
+
+import pytest
+import torch
+
+from app.models.card import CardState
+from app.studies import conditions
+from app.studies.conditions import Conditions, Moment, look, watch
+from toys import tiny_llama
+
+
+def flags(*moments, processors=2, models=(), card_bytes=0):
+    """The flags of a machine that was found so, moment by moment."""
+    coming = iter(moments)
+    found = Conditions(lambda: next(coming), processors, models, card_bytes)
+    for _ in moments:
+        found.sample()
+    return {flag.kind: flag.detail for flag in found.flags()}
+
+
+def test_a_quiet_machine_raises_nothing():
+    quiet = [Moment(float(n), 2.0 * n, 1.9 * n, 3000.0, True) for n in range(4)]
+    assert flags(*quiet) == {}
+    assert flags() == {}
+    assert flags(Moment(plugged=None)) == {}
+
+
+def test_one_moment_on_the_battery_is_enough():
+    assert "battery" in flags(Moment(plugged=True), Moment(plugged=False), Moment(plugged=True))
+
+
+def test_load_is_what_others_used_of_all_processors_between_first_and_last():
+    # In 10 s of 2 processors: 14 s busy, 8 of them ours; 6 of 20 are another's.
+    found = flags(Moment(5.0, 100.0, 50.0), Moment(9.0, 0.0, 0.0), Moment(15.0, 114.0, 58.0))
+    assert found == {"other load": "other programs took 30 % of the processor"}
+    assert flags(Moment(5.0, 100.0, 50.0), Moment(15.0, 110.0, 58.1)) == {}
+
+
+def test_a_clock_that_falls_once_the_lanes_run_is_told():
+    clocks = [900.0, 3000.0, 2900.0, 2400.0]
+    found = flags(*(Moment(clock_mhz=clock) for clock in clocks))
+    assert found == {"throttled": "its clock fell from 3000 to 2400 MHz"}
+
+
+@pytest.mark.parametrize(
+    "clocks", [[900.0, 3000.0, 2700.0], [3000.0, 900.0], [3000.0, 2000.0, 2900.0], [None] * 3]
+)
+def test_a_clock_that_rises_or_hardly_moves_is_not(clocks):
+    assert flags(*(Moment(clock_mhz=clock) for clock in clocks)) == {}
+
+
+def test_a_card_tells_why_it_is_slow_and_who_else_uses_it():
+    hot = CardState(("its temperature",), used_elsewhere=0.4)
+    found = flags(Moment(card=CardState()), Moment(card=hot), card_bytes=10**10)
+    assert found == {
+        "throttled": "by its temperature",
+        "other load": "another program used 40 % of the card",
+    }
+
+
+def test_where_a_cards_load_cannot_be_read_its_memory_is_looked_at():
+    moments = Moment(card=CardState(held_elsewhere=3 * 10**9)), Moment(card=CardState())
+    assert flags(*moments, card_bytes=10**10) == {
+        "other load": "other programs hold 3.0 GB of the card's memory"
+    }
+    assert flags(*moments, card_bytes=4 * 10**10) == {}
+    idle = Moment(card=CardState(used_elsewhere=0.0, held_elsewhere=3 * 10**9))
+    assert flags(idle, card_bytes=10**10) == {}
+
+
+def test_layers_elsewhere_are_named():
+    model = tiny_llama()
+    assert model.elsewhere == ()
+    model.inner.model.layers[1].to("meta")
+    assert model.elsewhere == ("disk",)
+    assert flags(models=(model,)) == {"offloaded": "tiny partly on disk"}
+
+
+def test_the_machine_itself_can_be_looked_at():
+    before = look(torch.device("cpu"))
+    end = time.process_time() + 0.3
+    while time.process_time() < end:
+        pass
+    after = look(torch.device("cpu"))
+    assert after.own - before.own >= 0.25
+    assert after.busy >= before.busy > 0
+    assert after.seconds - before.seconds >= 0.3
+    found = watch(torch.device("cpu"), ())
+    found.sample()
+    found.flags()
+
+
+def _burn(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        os.getpid()
+
+
+def test_a_process_of_our_own_is_not_another_program():
+    child = multiprocessing.get_context("spawn").Process(target=_burn, args=(30.0,))
+    child.start()
+    try:
+        before = conditions._own_seconds()
+        time.sleep(1.0)
+        assert conditions._own_seconds() - before > 0.2
+    finally:
+        child.kill()
+        child.join()
