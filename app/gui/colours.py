@@ -69,7 +69,7 @@ class Colours:
         yield from (
             Tint(text, ground) for text in lane_colours for ground in (self.panel, self.card)
         )
-        yield from (self.selection, self.trouble)
+        yield from (self.selection, self.trouble, Tint(self.corrected.text, self.panel))
         yield from (self.accepted, self.corrected, self.bonus, self.rejected)
 
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.gui.charts import ChartRow
+from app.gui.chart_pages import ChartPages
 from app.gui.colours import Colours
 from app.gui.elided import Elided
 from app.gui.form import Form
@@ -57,7 +57,7 @@ class Playground(QWidget):
         self.legend = Legend(colours)
         self.hints = Elided("R rejected guesses · L loop seams · point at a token", tone="muted")
         scaled_font(self.hints, 0.88)
-        self.charts = ChartRow(colours)
+        self.charts = ChartPages(colours)
         self.card = TokenCard(colours, self)
         self._lay_out()
         for lane in self.lanes:
@@ -162,9 +162,11 @@ class Playground(QWidget):
             row.addWidget(lane, 1)
         column.addLayout(row, 1)
         below = QHBoxLayout()
-        below.addWidget(self.legend)
+        below.addWidget(self.legend, 0, Qt.AlignmentFlag.AlignVCenter)
         below.addStretch()
         below.addWidget(self.hints)
+        below.addSpacing(10)
+        below.addWidget(self.charts.switch)
         column.addLayout(below)
         splitter = QSplitter(Qt.Orientation.Vertical)
         splitter.setChildrenCollapsible(False)

@@ -8,6 +8,7 @@ from collections import deque
 
 import numpy as np
 
+from app.run.cost import PassCosts
 from app.run.events import LaneName, Round
 from app.run.metrics import PositionAcceptance, ratio
 from app.run.record import Repetition, RunRecord
@@ -87,6 +88,7 @@ class RunSeries:
 
     def __init__(self) -> None:
         self.draft_length = 0
+        self.costs: PassCosts | None = None
         self._lanes: dict[LaneName, tuple[Repetition | None, LaneSeries]] = {}
         self.read(None)
 
@@ -97,6 +99,7 @@ class RunSeries:
     def read(self, record: RunRecord | None) -> None:
         """Takes in what has come; another repetition begins a series anew."""
         self.draft_length = record.settings.draft_length if record else 0
+        self.costs = record.costs if record else None
         for name in ("speculative", "baseline"):
             repetitions = record.repetitions(name) if record else []
             newest = repetitions[-1] if repetitions else None

@@ -94,6 +94,7 @@ def style_sheet(colours: Colours) -> str:
     tints = {
         "selection_text": colours.selection.text,
         "selection_ground": colours.selection.ground,
+        "caution": colours.corrected.text,
         "trouble_text": colours.trouble.text,
         "trouble_ground": colours.trouble.ground,
     }

@@ -10,7 +10,9 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QVBoxLayout, QWidget
 
 from app.gui.plain import label, scaled_font, set_tone, tip
+from app.gui.verdict_line import VerdictLine
 from app.run.figures import FIGURES, NOTHING, Figure, agreement
+from app.run.flagged import cautions_on
 from app.run.metrics import Spread, same_text
 from app.run.record import RunRecord
 
@@ -65,8 +67,8 @@ class Tile(QWidget):
             set_tone(self.number, tone)
             self.number.setText(shown.number)
         self.caption.setText(caption)
-        detail = f"\n{shown.detail}" if shown.detail else ""
-        self.setToolTip(tip(f"{self._spec.caption}\n{self._spec.definition}{detail}"))
+        told = (self._spec.caption, self._spec.definition, shown.detail)
+        self.setToolTip(tip("\n".join(filter(None, told))))
         self.setAccessibleName(f"{caption}: {shown.number}")
         self.setAccessibleDescription(self._spec.definition)
 
@@ -79,9 +81,14 @@ class Verdict(QFrame):
         self.setObjectName("panel")
         self.setAccessibleName("Verdict")
         self.tiles = {spec.name: Tile(spec) for spec in TILES}
+        self.line = VerdictLine()
         self._columns = 0
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(14, 8, 14, 8)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 8, 14, 8)
+        column.setSpacing(6)
+        self._grid = QGridLayout()
+        column.addLayout(self._grid)
+        column.addWidget(self.line)
         self._grid.setHorizontalSpacing(16)
         self._grid.setVerticalSpacing(8)
         self._arrange(len(TILES))
@@ -95,6 +102,7 @@ class Verdict(QFrame):
         """Shows the numbers of a record as far as it has come."""
         for tile in self.tiles.values():
             tile.show_record(record)
+        self.line.show_record(record)
         self._fit()
 
     def _fit(self) -> None:
@@ -119,8 +127,12 @@ class Verdict(QFrame):
         return QSize(columns * widest // 2, super().minimumSizeHint().height())
 
 
-def figure_tile(name: str, caption: str, tone: str = "") -> TileSpec:
-    """A tile that shows a figure of the shared table; its unit stands in the caption."""
+def figure_tile(
+    name: str, caption: str, tone: str = "", *, beside: tuple[str, ...] = ()
+) -> TileSpec:
+    """A tile that shows a figure of the shared table; its unit stands in the caption. Other figures
+    may stand `beside` its definition.
+    """
     figure = FIGURES[name]
 
     def value(record: RunRecord) -> Shown:
@@ -131,7 +143,9 @@ def figure_tile(name: str, caption: str, tone: str = "") -> TileSpec:
         if figure.unit not in ("×", "%"):
             number = number.removesuffix(figure.unit).strip()
         spread = figure.spread(record) if figure.spread else None
-        return Shown(number, range_words(figure, spread) if spread else "")
+        told = [f"{FIGURES[other].label}: {FIGURES[other].text(record)}" for other in beside]
+        told += [flag.message for flag in cautions_on(record, name)]
+        return Shown(number, range_words(figure, spread) if spread else "", detail="\n".join(told))
 
     return TileSpec(name, caption, tone, figure.definition, value)
 
@@ -173,8 +187,10 @@ def _same_text(record: RunRecord) -> Shown:
 
 
 TILES: tuple[TileSpec, ...] = (
-    figure_tile("decode_speedup", "decode speed-up", "accent"),
-    figure_tile("acceptance_rate", "acceptance rate"),
+    figure_tile(
+        "decode_speedup", "decode speed-up", "accent", beside=("request_speedup", "verify_cost")
+    ),
+    figure_tile("acceptance_rate", "acceptance rate", beside=("conditional_acceptance",)),
     figure_tile("tokens_per_loop", "tokens per loop"),
     figure_tile("speculative_decode_tokens_per_second", "tokens/s speculative", "speculative"),
     figure_tile("baseline_decode_tokens_per_second", "tokens/s baseline", "baseline"),

@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator
 from recorded import TARGET, started
 
 from app.engine.protocol import Command, EngineEnded, Message
+from app.run.cost import PassCosts
 from app.run.events import (
     At,
     Candidate,
+    ConditionsSeen,
     FirstToken,
     Inspection,
     LaneEnded,
     LaneStarted,
+    PassesCosted,
     Phases,
     PromptRead,
     Round,
@@ -26,6 +29,7 @@ from app.run.events import (
     RunStarted,
     Token,
 )
+from app.run.flags import Flag
 from app.run.preparation import EngineReady, Prepared
 from app.run.record import RunRecord
 
@@ -136,6 +140,15 @@ def lane_of(lane, pieces: list[str], *, run: str, chance: float, finish, draft_l
     for round_ in rounds_of(pieces[1:], chance=chance, draft_length=draft_length):
         yield RoundCommitted(at, round_)
     yield LaneEnded(at, finish)
+
+
+def costed(events: list[RunEvent], *, flags: tuple[Flag, ...] = ()) -> list[RunEvent]:
+    """The same run with what its passes cost, and what was seen of the machine."""
+    seconds = {width: 0.0128 + 0.0009 * width for width in range(1, 10)}
+    run = events[0].run
+    costs = PassCosts("target", "cpu, 2 threads", "fp32", "sdpa", 256, seconds, 9)
+    seen = [ConditionsSeen(run, flags)] if flags else []
+    return [*events[:-1], *seen, PassesCosted(run, costs), events[-1]]
 
 
 def stopped(events: list[RunEvent], *, after: int) -> list[RunEvent]:

@@ -97,6 +97,18 @@ def finished(window, client) -> None:
     window.page.card.show_span(lane.span_at(place), QRect(corner.x(), corner.y(), 8, 18))
 
 
+def costs(window, client) -> None:
+    """A whole run with its costs and with cautions, and the page that they stand on."""
+    from scripted_engine import costed, run_of
+
+    from app.run.flags import Flag
+
+    window.run()
+    client.play(*costed(run_of(), flags=(Flag("battery"), Flag("other load", "by another"))))
+    window.frame()
+    window.page.charts.switch.buttons.button(1).click()
+
+
 def trouble(window, client) -> None:
     """A run with draws that broke off, because its engine was killed."""
     from scripted_engine import run_of
@@ -173,6 +185,7 @@ def _settle(window) -> None:
 
 SCENES = {
     "finished": finished,
+    "costs": costs,
     "trouble": trouble,
     "opening": opening,
     "continued": continued,

@@ -33,8 +33,8 @@ SHARE = 0.01
 @pytest.mark.parametrize(
     ("scheme", "scale", "scenes"),
     [
-        ("dark", "1", ["finished", "trouble", "opening", "continued", "runs"]),
-        ("light", "1", ["finished", "trouble", "compared"]),
+        ("dark", "1", ["finished", "costs", "trouble", "opening", "continued", "runs"]),
+        ("light", "1", ["finished", "costs", "trouble", "compared"]),
         ("dark", "2", ["finished"]),
         ("light", "2", ["finished"]),
     ],
@@ -58,7 +58,10 @@ def test_the_page_looks_as_it_did(scheme, scale, scenes, tmp_path):
 
 @pytest.mark.parametrize("scale", ["1.25", "1.5", "3"])
 def test_no_word_is_cut_off_at_any_scale(scale, tmp_path):
-    program, scenes = str(HERE / "snapshot_program.py"), ("trouble", "continued", "compared")
+    program, scenes = (
+        str(HERE / "snapshot_program.py"),
+        ("trouble", "costs", "continued", "compared"),
+    )
     subprocess.run(
         [sys.executable, program, "light", str(tmp_path), *scenes],
         env={**os.environ, "QT_SCALE_FACTOR": scale},

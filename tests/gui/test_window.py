@@ -8,8 +8,10 @@ from operator import attrgetter
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from scripted_engine import STORY, record_of, run_of
+from scripted_engine import STORY, costed, record_of, run_of
 
+from app.appraisal.appraise import appraise
+from app.appraisal.time_split import time_split
 from app.engine.protocol import (
     CountTokens,
     EngineEnded,
@@ -22,8 +24,10 @@ from app.engine.protocol import (
 from app.gui import dialogs, report_exchange
 from app.gui.actions import ACTIONS
 from app.gui.private_run import without_text
+from app.gui.verdict_line import BEFORE, MEANWHILE
 from app.run.events import At, Divergence, LaneEnded, Progress, PromptRead, RunEnded, Token
 from app.run.figures import FIGURES
+from app.run.flags import Flag
 from app.run.metrics import same_text
 from app.run.preparation import Prepare
 
@@ -309,6 +313,71 @@ def test_the_record_of_a_run_equals_the_one_made_from_its_events(window, play):
     window.run()
     play(*run_of())
     assert window.record == record_of(run_of())
+
+
+def test_the_verdict_comes_with_the_end_and_says_why_on_hover(window, play):
+    line = window.page.verdict.line
+    assert line.sentence.text() == BEFORE
+    window.run()
+    events = costed(run_of())
+    play(*events[:60])
+    assert line.sentence.text() == MEANWHILE
+    play(*events[60:])
+    told = appraise(window.record).verdict.text
+    assert line.sentence.text().lower() == told.lower()
+    assert told.startswith("pays: 2.20× (one pair, no spread), best at")
+    for word in ("Break-even acceptance", "Predicted speed-up", "Accounted speed-up: 2.2"):
+        assert word in line.sentence.toolTip()
+    assert not line.cautions.isVisible()
+    tip = window.page.verdict.tiles["decode_speedup"].toolTip()
+    assert FIGURES["request_speedup"].text(window.record) in tip
+
+
+def test_cautions_stand_beside_the_verdict_and_on_the_numbers_they_touch(window, play):
+    window.run()
+    play(*costed(run_of(), flags=(Flag("battery"),)))
+    shown = window.page.verdict
+    assert shown.line.cautions.text() == "Caution: battery"
+    assert "ran on its battery" in shown.line.cautions.toolTip()
+    assert "battery" in shown.tiles["baseline_decode_tokens_per_second"].toolTip()
+    assert "battery" not in shown.tiles["acceptance_rate"].toolTip()
+    window.run()
+    play(run_of()[0])
+    assert not shown.line.cautions.isVisible()
+
+
+def test_the_page_of_costs_shows_what_the_record_says(window, play):
+    pages = window.page.charts
+    window.run()
+    play(*costed(run_of()))
+    pages.switch.buttons.button(1).click()
+    assert pages.currentWidget() is pages.cost
+    chart = pages.cost.chart
+    assert chart.number.text() == FIGURES["verify_cost"].text(window.record)
+    steps = window.record.costs.single_steps
+    assert list(chart.own.opts["x"]) == [5]
+    assert list(chart.own.opts["height"]) == [steps[5]]
+    assert list(chart.others.opts["height"]) == [steps[w] for w in range(1, 10) if w != 5]
+    assert not chart.step.isVisible()
+    words = pages.cost.time.words()
+    verify = next(row for row in time_split(window.record) if row.label == "the target's passes")
+    place = words.index(verify.label)
+    assert words[place + 1 : place + 3] == [f"{value:.2f}" for value in verify.milliseconds]
+    assert "Break-even acceptance" in pages.cost.found.words()
+    pages.switch.buttons.button(0).click()
+    assert pages.currentWidget() is pages.course
+
+
+def test_the_page_of_costs_follows_while_it_is_seen(window, play):
+    pages = window.page.charts
+    pages.switch.buttons.button(1).click()
+    assert pages.cost.time.words() == pages.cost.found.words() == []
+    window.run()
+    play(*run_of()[:60])
+    assert "a whole loop" in pages.cost.time.words()
+    assert pages.cost.found.words() == []
+    play(*run_of()[60:])
+    assert "Cost of passes" in pages.cost.found.words()
 
 
 def finish_background(window, qtbot) -> None:
