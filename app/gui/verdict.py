@@ -143,11 +143,17 @@ def figure_tile(
         if figure.unit not in ("×", "%"):
             number = number.removesuffix(figure.unit).strip()
         spread = figure.spread(record) if figure.spread else None
-        told = [f"{FIGURES[other].label}: {FIGURES[other].text(record)}" for other in beside]
-        told += [flag.message for flag in cautions_on(record, name)]
+        told = _more(record, name, beside) if record.outcome != "running" else []
         return Shown(number, range_words(figure, spread) if spread else "", detail="\n".join(told))
 
     return TileSpec(name, caption, tone, figure.definition, value)
+
+
+def _more(record: RunRecord, name: str, beside: tuple[str, ...]) -> list[str]:
+    """Other figures that belong to this one, and what it is to be read with in mind."""
+    others = [FIGURES[other] for other in beside]
+    told = [f"{figure.label}: {figure.text(record)}" for figure in others]
+    return told + [flag.message for flag in cautions_on(record, name)]
 
 
 def range_words(figure: Figure, spread: Spread) -> str:

@@ -18,13 +18,10 @@ from app.models.machine import (
 )
 from app.models.pair import LoadedPair
 from app.models.preparing import load_pair
-from app.run.cost import bucket_of
 from app.run.events import (
     ConditionsSeen,
-    Finish,
     LaneEnded,
     Outcome,
-    PassesCosted,
     Progress,
     RunEnded,
     RunEvent,
@@ -37,10 +34,10 @@ from app.run.problems import Cancelled, Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
 from app.studies.conditions import watch
-from app.studies.costing import costs_of
 from app.studies.divergence import find_divergence
 from app.studies.lanes import LaneMaker
 from app.studies.orders import lane_events, unfinished
+from app.studies.run_costs import run_costs
 from app.studies.warming import warm_up
 
 Report = Callable[[Progress], None]
@@ -144,40 +141,9 @@ def _events(
     for last in (*unfinished(record), *seen, *([divergence] if divergence else [])):
         record.apply(last)
         yield last
-    if costing and not stop and _is_whole(record):
-        yield from _costs(record, maker, report=report, pause=pause)
+    if costing and not stop:
+        yield from run_costs(record, maker, report=report, pause=pause)
     yield _ended(record, stop, peak_bytes)
-
-
-def _is_whole(record: RunRecord) -> bool:
-    """Whether every lane came to its own end, and there was at least one round."""
-    every = [repetition for lane in record.lanes for repetition in lane.repetitions]
-    cut: tuple[Finish, ...] = ("cancelled", "failed")
-    return all(one.finish not in cut for one in every) and any(one.rounds for one in every)
-
-
-def _costs(
-    record: RunRecord, maker: LaneMaker, *, report: Report, pause: Pause
-) -> Iterator[PassesCosted]:
-    """What passes cost where this run has come to; nothing if a person stops the measurement, a
-    memory does not suffice for it, or the target cannot take back what was measured.
-    """
-    if maker.refusal:
-        return
-    written = max(len(one.tokens) for lane in record.lanes for one in lane.repetitions)
-    try:
-        costs = costs_of(
-            maker.pair,
-            maker.settings.draft_length,
-            context=bucket_of(len(maker.prompt_ids) + written),
-            drafting=maker.drafts_with_model,
-            keep=not record.flags,
-            report=report,
-            pause=pause,
-        )
-    except (Cancelled, Problem, torch.OutOfMemoryError):
-        return
-    yield PassesCosted(record.run, costs)
 
 
 def _lane_maker(pair: LoadedPair, settings: RunSettings) -> LaneMaker:

@@ -314,6 +314,22 @@ def test_a_page_says_whether_it_pays_and_why():
         assert word in text
 
 
+def test_a_draft_model_that_nobody_asked_was_resident_all_the_same():
+    record = run_record()
+    record.draft_resident = True
+    assert "Draft resident during baseline: yes." in page_of(record)
+
+
+def test_limits_of_the_machine_are_told_where_they_are_known():
+    record = run_record()
+    known = {"driver": "580.65", "clock_mhz": 1980.0, "power_limit_w": 350.0}
+    record.environment = structs.replace(record.environment, **known)
+    text = page_of(record)
+    for row in ("Driver</th><td>580.65", "Highest clock</th><td>1980 MHz",
+                "Power limit</th><td>350 W"):  # fmt: skip
+        assert f'<th scope="row">{row}</td>' in text
+
+
 def test_cautions_stand_above_and_beside_the_figures_they_touch():
     record = costed_record()
     record.apply(ConditionsSeen("r", (Flag("battery"), Flag("throttled", "by its temperature"))))

@@ -1,0 +1,49 @@
+"""The costs of a run, found once its lanes have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from app.run.cost import bucket_of
+from app.run.events import Finish, PassesCosted, Progress
+from app.run.problems import Cancelled, Problem
+from app.run.record import RunRecord
+from app.studies.costing import costs_of
+from app.studies.lanes import LaneMaker
+
+Report = Callable[[Progress], None]
+Pause = Callable[[], None]
+
+
+def run_costs(
+    record: RunRecord, maker: LaneMaker, *, report: Report, pause: Pause
+) -> Iterator[PassesCosted]:
+    """What passes cost where this run has come to. Nothing for a run that was cut short or has no
+    round, where the target cannot take back what was measured, where memory does not suffice, and
+    if a person stops the measurement: the run is finished all the same.
+    """
+    if maker.refusal or not _is_whole(record):
+        return
+    written = max(len(one.tokens) for lane in record.lanes for one in lane.repetitions)
+    try:
+        costs = costs_of(
+            maker.pair,
+            maker.settings.draft_length,
+            context=bucket_of(len(maker.prompt_ids) + written),
+            drafting=maker.drafts_with_model,
+            keep=not record.flags,
+            report=report,
+            pause=pause,
+        )
+    except (Cancelled, Problem, torch.OutOfMemoryError):
+        return
+    yield PassesCosted(record.run, costs)
+
+
+def _is_whole(record: RunRecord) -> bool:
+    """Whether every lane came to its own end, and there was at least one round."""
+    every = [repetition for lane in record.lanes for repetition in lane.repetitions]
+    cut: tuple[Finish, ...] = ("cancelled", "failed")
+    return all(one.finish not in cut for one in every) and any(one.rounds for one in every)
