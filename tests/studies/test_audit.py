@@ -43,7 +43,7 @@ def settings(request, tiny):
 def audit(tiny_bench):
     """Audits settings with the tiny pair."""
 
-    def audited(settings, runs=600, pause=lambda: None) -> Audited:
+    def audited(settings, runs=400, pause=lambda: None) -> Audited:
         return tiny_bench.audit(Audit(settings, runs), report=lambda _: None, pause=pause)
 
     return audited
@@ -67,7 +67,7 @@ def test_speculation_keeps_the_law_by_chance_alone(audit, settings):
     found = audit(settings)
     assert found.verdict == "within chance"
     assert found.lossless
-    assert (found.runs, found.impossible) == (600, 0)
+    assert (found.runs, found.impossible) == (400, 0)
     assert found.drafted > found.accepted > 0
     assert found.texts == 4**4
 
@@ -117,7 +117,7 @@ def keeps_too_much(self, draft, rows, draws):
 def test_a_biased_rule_is_seen(audit, tiny, monkeypatch, fault, method):
     settings = auditable(tiny(**METHODS[method]))
     monkeypatch.setattr(Exact, "verify", fault)
-    found = audit(settings, 1500)
+    found = audit(settings, 800)
     assert found.verdict == "NOT the target's law"
     assert "NOT the target's law" in audit_words(found)
 
