@@ -75,7 +75,9 @@ class Audited(Struct, frozen=True, tag=True):
     bound: float
     """What chance alone exceeds once in a million audits at most."""
     impossible: int
-    """Texts that were drawn and that the law rules out."""
+    """Texts that were drawn and that the target rules out in passes of every width."""
+    edge: int
+    """Texts that only passes of other widths allow, as they round another token into the top-k."""
     statistic: float
     """Pearson's χ² over the cells."""
     cells: int
@@ -142,6 +144,11 @@ def audit_words(found: Audited) -> str:
     )
     if found.impossible:
         told.append(f"{found.impossible} of them the target's law rules out.")
+    if found.edge:
+        told.append(
+            f"{found.edge} of them lie at the edge of the top-k, where passes of other widths "
+            "round otherwise."
+        )
     if found.smallest_seen is not None:
         told.append(
             f"A law that is off by {found.smallest_seen:.3f} or more over these cells would have "

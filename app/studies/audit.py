@@ -18,7 +18,7 @@ from app.run.auditing import LEVEL, Audit, Audited
 from app.run.events import At, FirstToken, LaneEnded, Progress, RoundCommitted, Token
 from app.run.problems import Cancelled, Problem
 from app.studies.lanes import LaneMaker
-from app.studies.teacher import Text, TextLaw, law_of_texts
+from app.studies.teacher import Text, TextLaw, allows, law_of_texts
 from app.theory.audit import audit
 from app.theory.pearson import pearson, smallest_seen
 
@@ -54,6 +54,7 @@ def audit_lane(maker: LaneMaker, wanted: Audit, *, report: Report, pause: Pause)
     report(Progress("reading the target's own law"))
     law = law_of_texts(maker, pause)
     sample = drawn(maker, wanted.runs, report=report, pause=pause)
+    report(Progress("comparing the texts with the law"))
     return compared(maker, wanted, law, sample=sample)
 
 
@@ -92,6 +93,11 @@ def compared(maker: LaneMaker, wanted: Audit, law: TextLaw, *, sample: Sample) -
     """What the counts of the texts say of the law."""
     counts = [sample.texts[text] for text in law]
     outside = sample.texts.total() - sum(counts)
+    edge = sum(
+        count
+        for text, count in sample.texts.items()
+        if text not in law and allows(maker, text, _never)
+    )
     found = audit([*counts, outside], [*law.values(), 0.0])
     test = pearson([*counts, outside], [*law.values(), 0.0])
     return Audited(
@@ -104,7 +110,8 @@ def compared(maker: LaneMaker, wanted: Audit, law: TextLaw, *, sample: Sample) -
         texts=found.categories,
         tv=found.tv,
         bound=found.bound,
-        impossible=found.impossible,
+        impossible=found.impossible - edge,
+        edge=edge,
         statistic=test.statistic,
         cells=test.cells,
         chance=test.chance,
@@ -129,6 +136,10 @@ def _draw(maker: LaneMaker, sessions: Sessions, sample: Sample, *, pause: Pause)
     sample.drafted += drafted
     sample.accepted += accepted
     return True
+
+
+def _never() -> None:
+    """No pause: what a stop has left is compared to its end."""
 
 
 def _seen(cells: int, samples: int) -> float | None:

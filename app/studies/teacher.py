@@ -28,6 +28,12 @@ def law_of_texts(maker: LaneMaker, pause: Pause) -> TextLaw:
     return dict(_Teacher(maker, pause).texts((), 1.0))
 
 
+def allows(maker: LaneMaker, text: Text, pause: Pause) -> bool:
+    """Whether each token of a text has a chance in some pass that a round may have read it with."""
+    teacher = _Teacher(maker, pause)
+    return all(teacher.may_follow(text[:place], token) for place, token in enumerate(text))
+
+
 class _Teacher:
     """The target, reading text after text."""
 
@@ -37,7 +43,7 @@ class _Teacher:
         self._sampling = maker.settings.sampling
         self._drafted = maker.settings.draft_length
         self._length = maker.settings.max_new_tokens
-        self._session: Session = self._model.open(len(self._prompt) + self._drafted + 1)
+        self._session: Session = self._model.open(len(self._prompt) + 2 * self._drafted + 2)
         self._session.read(self._prompt, rows=1)
         self._pause = pause
 
@@ -46,16 +52,27 @@ class _Teacher:
         if len(prefix) == self._length:
             yield prefix, chance
             return
-        row = self._row(prefix)
+        row = self._row(prefix, min(len(prefix), 1), self._drafted)
         for token in row.nonzero().flatten().tolist():
             yield from self.texts((*prefix, token), chance * float(row[token]))
 
-    def _row(self, prefix: Text) -> torch.Tensor:
-        """The law of the token behind a prefix, [width], in fp64."""
+    def may_follow(self, prefix: Text, token: int) -> bool:
+        """Whether some pass gives this token a chance: of any width, from any place on."""
+        starts = range(max(1, len(prefix) - self._drafted), len(prefix) + 1) if prefix else [0]
+        return any(
+            float(self._row(prefix, start, drafted)[token]) > 0.0
+            for start in starts
+            for drafted in range(len(prefix) - start, self._drafted + 1)
+        )
+
+    def _row(self, prefix: Text, start: int, drafted: int) -> torch.Tensor:
+        """The law of the token behind a prefix, [width], in fp64.
+
+        From a pass over `drafted` guesses, of which the first are the prefix from `start` on.
+        """
         self._pause()
-        text = [*self._prompt, *prefix[:1]]
-        guesses = prefix[1:]
-        padded = [*guesses, *([prefix[-1]] * (self._drafted - len(guesses)))] if prefix else []
+        text, guesses = [*self._prompt, *prefix[:start]], prefix[start:]
+        padded = [*guesses, *([prefix[-1]] * (drafted - len(guesses)))] if prefix else []
         block = Block(padded, device=self._model.device)
         logits = self._session.read(text, block, rows=len(padded) + 1).logits.float()
         logits = Penalties(self._sampling, len(self._prompt)).apply(logits, text, block)

@@ -13,7 +13,7 @@ from app.run.preparation import Prepare
 def audited(wanted: Audit, **changes) -> Audited:
     found = {
         "asked": wanted.runs, "runs": wanted.runs, "lossless": True, "drafted": 900,
-        "accepted": 400, "texts": 256, "tv": 0.05, "bound": 0.2, "impossible": 0,
+        "accepted": 400, "texts": 256, "tv": 0.05, "bound": 0.2, "impossible": 0, "edge": 0,
         "statistic": 80.0, "cells": 79, "chance": 0.4, "smallest_seen": 0.1,
     }  # fmt: skip
     return Audited(settings=wanted.settings, **{**found, **changes})
