@@ -10,6 +10,7 @@ import typer
 
 from app import __version__, files
 from app.cli.asked import bench_ways, check_unicode, chosen_pair, method_options, prompt_text
+from app.cli.auditing import run_audit
 from app.cli.benching import run_bench_study
 from app.cli.interrupt import Interrupt
 from app.cli.progress_line import ProgressLine
@@ -25,6 +26,8 @@ from app.library.prompts import read_prompts, shipped_prompts
 from app.library.sources import fetch as fetch_model
 from app.reports import read_record, write_report
 from app.reports.schema import record_schema
+from app.run.auditing import DRAFT_LENGTH as AUDITED_LENGTH
+from app.run.auditing import RUNS, TOP_K, Audit
 from app.run.methods import METHODS, Method
 from app.run.problems import Problem
 from app.run.settings import Detail, Precision, RunSettings, Sampling
@@ -223,6 +226,58 @@ def bench(
     raise typer.Exit(code)
 
 
+@terminal.command()
+def audit(
+    *,
+    prompt: Annotated[str, typer.Option(help="The prompt that every text follows.")] = (
+        "one two three, one two three, one two"
+    ),
+    raw: Annotated[bool, typer.Option(help="Without the chat template.")] = True,
+    pair: Annotated[str | None, typer.Option(help="A pair; else the default one.")] = None,
+    method: Annotated[str | None, typer.Option(help="Else the pair's own.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="An option of the method, name=value; may repeat.")
+    ] = None,
+    rule: Annotated[str, typer.Option(help="Which guesses are kept.")] = "exact",
+    draft_length: Annotated[
+        int, typer.Option(help="Most tokens guessed in a round; a text is two longer.")
+    ] = AUDITED_LENGTH,
+    temperature: Annotated[float, typer.Option(help="Above 0.")] = 1.0,
+    top_k: Annotated[int, typer.Option(help="Keep the k likeliest tokens.")] = TOP_K,
+    top_p: Annotated[float, typer.Option(help="Keep the likeliest up to p; 1 keeps all.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="The seed of the first text.")] = 0,
+    precision: Annotated[Precision | None, typer.Option(help="Else the fastest here.")] = None,
+    draft_precision: Annotated[
+        Precision | None, typer.Option(help="The draft model's; else the pair's own.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="Else the best one here.")] = None,
+    runs: Annotated[int, typer.Option(help="How many texts are drawn.")] = RUNS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Check by drawing that speculation keeps the target's law; exit code 0 if it does."""
+    check_unicode([prompt])
+    catalogue = _catalogue()
+    entry = chosen_pair(catalogue, pair)
+    way = Method.named(method or entry.method)
+    settings = RunSettings(
+        pair=entry.name,
+        prompt=prompt,
+        raw=raw,
+        method=way.name,
+        method_options=method_options(way, option or []),
+        draft_length=draft_length,
+        rule=rule,
+        sampling=Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed),
+        max_new_tokens=draft_length + 2,
+        ignore_end_of_text=True,
+        precision=precision,
+        draft_precision=draft_precision,
+        device=device,
+        baseline=False,
+    )
+    raise typer.Exit(run_audit(Audit(settings, runs), catalogue, as_json=as_json))
+
+
 @models.callback(invoke_without_command=True)
 def list_models(context: typer.Context) -> None:
     """List the pairs and models of the catalogue, and what is on this machine."""
@@ -278,9 +333,13 @@ def selftest(
     embedded: Annotated[
         bool, typer.Option("--embedded", help="Run the embedded pair too, if it is here.")
     ] = False,
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Instead, prove the checks of the figures by planted faults."),
+    ] = False,
 ) -> None:
     """Try every part of the program on this machine, one line a check; nothing is downloaded."""
-    passed = run_selftest(lambda line: say(results(), line), embedded=embedded)
+    passed = run_selftest(lambda line: say(results(), line), embedded=embedded, deep=deep)
     raise typer.Exit(0 if passed else 1)
 
 

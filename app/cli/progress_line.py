@@ -12,6 +12,7 @@ from rich.progress import (
     SpinnerColumn,
     TaskID,
     TextColumn,
+    TimeRemainingColumn,
 )
 from rich.progress import (
     Progress as LiveProgress,
@@ -67,7 +68,7 @@ class ProgressLine:
             TextColumn("{task.description}", markup=False),
         ]
         if progress.total is not None:
-            columns.append(BarColumn())
+            columns += [BarColumn(), TimeRemainingColumn()]
         if progress.unit == "bytes":
             columns.append(DownloadColumn())
         self._live = LiveProgress(*columns, console=self._console, transient=True)

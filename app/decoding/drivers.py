@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -34,6 +34,11 @@ class Sessions:
     def byte_count(self) -> int:
         """Bytes that the caches take."""
         return sum(session.byte_count for session in self._sessions.values())
+
+    def rewind(self, text: Sequence[int]) -> None:
+        """Forgets whatever is not the start of this text."""
+        for session in self._sessions.values():
+            session.unread(text)
 
     def answer(self, request: Request) -> Answer:
         """Runs the pass."""

@@ -17,6 +17,7 @@ from app.engine.protocol import (
     Run,
     Stop,
 )
+from app.run.auditing import Audit, Audited
 from app.run.events import RunEnded, RunEvent, RunStarted
 from app.run.preparation import Prepare, Prepared
 from app.run.record import RunRecord
@@ -69,7 +70,7 @@ class EngineClient:
             self.start()
         if self._engine is None or not self.alive:
             return
-        self._jobs += isinstance(command, Prepare | Run)
+        self._jobs += isinstance(command, Prepare | Run | Audit)
         try:
             self._engine.send(command)
         except (UnicodeEncodeError, OverflowError) as error:
@@ -137,4 +138,4 @@ def _unsent(command: Command, error: UnicodeEncodeError | OverflowError) -> JobP
 def _ends_a_job(message: Message) -> bool:
     if isinstance(message, JobProblem):
         return message.question is None
-    return isinstance(message, Prepared | JobCancelled | RunEnded)
+    return isinstance(message, Prepared | Audited | JobCancelled | RunEnded)

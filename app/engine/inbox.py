@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection
 import msgspec
 
 from app.engine.protocol import Command, CountTokens, Quit, Run, Stop, decode_command
+from app.run.auditing import Audit
 from app.run.preparation import Prepare
 
 GRACE_SECONDS = 1.0
@@ -26,7 +27,7 @@ class Job:
     """Work on the models, numbered in the order in which it was asked for."""
 
     number: int
-    command: Prepare | Run
+    command: Prepare | Run | Audit
 
 
 class Inbox:

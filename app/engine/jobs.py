@@ -12,6 +12,7 @@ from typing import Protocol
 from app.engine.inbox import Inbox, Job
 from app.engine.outbox import Outbox
 from app.engine.protocol import CountTokens, JobCancelled, JobProblem, Run, TokenCount
+from app.run.auditing import Audit, Audited
 from app.run.events import Outcome, Progress, RunEnded, RunEvent, RunStarted
 from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.problems import Cancelled, Problem
@@ -44,6 +45,10 @@ class Bench(Protocol):
         pause: Pause,
     ) -> None:
         """Tells a run from RunStarted to RunEnded. Raises Problem and Cancelled only before it."""
+        ...
+
+    def audit(self, wanted: Audit, *, report: Report, pause: Pause) -> Audited:
+        """Compares texts with the target's law. Raises Problem, and Cancelled before the first."""
         ...
 
     def count_tokens(self, prompt: str, *, system: str, raw: bool) -> int:
@@ -84,10 +89,13 @@ class Engine:
         except Exception as fault:
             self._end("failed", *self._words(fault))
 
-    def _start(self, command: Prepare | Run, pause: Pause) -> None:
+    def _start(self, command: Prepare | Run | Audit, pause: Pause) -> None:
         report = self._outbox.put
         if isinstance(command, Prepare):
             self._outbox.put(self._bench.prepare(command, report=report, pause=pause))
+            return
+        if isinstance(command, Audit):
+            self._outbox.put(self._bench.audit(command, report=report, pause=pause))
             return
         self._bench.run(command.run, command.settings, emit=self._emit, report=report, pause=pause)
         if not self._told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from app.run.auditing import Audit, Audited
 from app.run.events import (
     Abandoned,
     ConditionsSeen,
@@ -47,7 +48,7 @@ class Quit(Struct, frozen=True, tag=True):
     """End the engine."""
 
 
-Command = Prepare | Run | Stop | CountTokens | Quit
+Command = Prepare | Run | Audit | Stop | CountTokens | Quit
 
 
 class TokenCount(Struct, frozen=True, tag=True):
@@ -67,7 +68,7 @@ class JobProblem(Struct, frozen=True, tag=True):
 
 
 class JobCancelled(Struct, frozen=True, tag=True):
-    """Prepare, or a run that had not started yet, was stopped on request."""
+    """Prepare, an audit, or a run that had not started yet, was stopped on request."""
 
 
 class EngineEnded(Struct, frozen=True, tag=True):
@@ -82,6 +83,7 @@ class EngineEnded(Struct, frozen=True, tag=True):
 Message = (
     EngineReady
     | Prepared
+    | Audited
     | TokenCount
     | JobProblem
     | JobCancelled

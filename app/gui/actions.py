@@ -59,6 +59,15 @@ ACTIONS: tuple[ActionSpec, ...] = (
         checkable=True,
     ),
     ActionSpec(
+        "audit",
+        "Audit losslessness…",
+        "Ctrl+Shift+A",
+        "running.audit",
+        "run",
+        "Draw many short texts with these settings, and compare them with the target's own law; "
+        "Stop ends it early.",
+    ),
+    ActionSpec(
         "export",
         "Export…",
         "Ctrl+E",
@@ -74,6 +83,14 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "copy_text",
         "record",
         "Copy the text of the speculative lane, exactly.",
+    ),
+    ActionSpec(
+        "copy_picture",
+        "Copy as picture",
+        "Ctrl+Shift+P",
+        "copy_picture",
+        "record",
+        "Copy the verdict as a picture, with what ran, where and when.",
     ),
     ActionSpec(
         "open_run", "Open", "Ctrl+Shift+O", "desk.open", "runs", "Show the run that is chosen."

@@ -18,6 +18,7 @@ from app.engine.protocol import (
     Run,
     Stop,
 )
+from app.run.auditing import Audit, Audited, auditable
 from app.run.events import (
     FirstToken,
     LaneStarted,
@@ -31,7 +32,7 @@ from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.record import RunRecord
 from app.run.settings import Precision, RunSettings
 
-Job = Literal["", "prepare", "run"]
+Job = Literal["", "prepare", "run", "audit"]
 """What the engine is at."""
 
 Phase = Literal["starting", "ready", "working", "trouble", "off"]
@@ -118,7 +119,7 @@ class EngineLink:
 
     def prepare(self, pair: str, precision: Precision | None, device: str | None) -> None:
         """Makes a pair ready instead of one that is being made ready; not during a run."""
-        if self.job == "run" or self._waiting:
+        if self.job in ("run", "audit") or self._waiting:
             return
         if self.job == "prepare":
             self._superseded += 1
@@ -150,6 +151,17 @@ class EngineLink:
         else:
             self._begin("run", command)
         return command.run
+
+    def audit(self, settings: RunSettings) -> None:
+        """Audits settings as near to these as can be audited; not while a job is at hand.
+
+        Raises Problem for what cannot be audited.
+        """
+        wanted = Audit(auditable(settings))
+        wanted.check()
+        if not self.busy:
+            self.start()
+            self._begin("audit", wanted)
 
     def stop(self) -> None:
         """Ends the job at hand, and forgets the run that waits."""
@@ -230,6 +242,10 @@ class EngineLink:
         if self.job == "prepare":
             self._end_preparing()
 
+    def _on_audited(self, message: Audited) -> None:
+        self.pair = message.settings.pair
+        self._end_job()
+
     def _on_problem(self, message: JobProblem) -> None:
         if message.question is not None:
             return
@@ -275,12 +291,18 @@ class EngineLink:
             self.trouble = Trouble(message.reason, kept)
 
 
-_DOING: dict[Job, str] = {"": "Engine ready", "prepare": "Making ready", "run": "Running"}
+_DOING: dict[Job, str] = {
+    "": "Engine ready",
+    "prepare": "Making ready",
+    "run": "Running",
+    "audit": "Auditing",
+}
 
 _HANDLERS: dict[type, Callable] = {
     EngineReady: EngineLink._on_ready,
     Progress: EngineLink._on_progress,
     Prepared: EngineLink._on_prepared,
+    Audited: EngineLink._on_audited,
     JobProblem: EngineLink._on_problem,
     JobCancelled: EngineLink._on_cancelled,
     RunStarted: EngineLink._on_run_started,

@@ -60,6 +60,15 @@ class Running(QObject):
         if settings is not None:
             self.start(settings, of=settings.continues)
 
+    def audit(self) -> None:
+        """Audits whether the settings of the form keep the target's law."""
+        self.called.emit()
+        try:
+            self._link.audit(self._page.settings())
+        except Problem as problem:
+            self._page.notice.show_trouble(problem.message, problem.remedy)
+        self.changed.emit()
+
     def prepare(self) -> None:
         """Makes the chosen pair ready."""
         pair = self._page.form.pair

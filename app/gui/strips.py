@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QPushButton, QWidget
 
 from app.gui.plain import label
+from app.run.auditing import Audited, audit_words
 from app.run.events import Progress
 
 _STEPS = 1000
@@ -72,6 +73,10 @@ class Notice(QFrame):
     def show_news(self, message: str) -> None:
         """Says that something went well."""
         self._show(message, kind="news")
+
+    def show_audit(self, found: Audited) -> None:
+        """Says what an audit has found: news if the law was kept, else trouble."""
+        self._show(audit_words(found), kind="news" if found.passed else "trouble")
 
     def hide_news(self) -> None:
         """Takes good news away; trouble stays."""

@@ -13,6 +13,7 @@ from app.gui.background import Background
 from app.gui.engine_link import EngineLink
 from app.gui.frame_clock import FrameClock
 from app.gui.kept_runs import KeptRuns
+from app.gui.picture import picture_of
 from app.gui.playground import Playground
 from app.gui.prompt_count import PromptCount
 from app.gui.report_exchange import ReportExchange
@@ -23,6 +24,7 @@ from app.gui.slow_clock import Part, SlowClock
 from app.gui.theme import Theme
 from app.gui.top_bar import TopBar
 from app.library.catalogue import Catalogue
+from app.run.auditing import Audited
 from app.run.events import (
     FirstToken,
     LaneStarted,
@@ -139,6 +141,14 @@ class MainWindow(QMainWindow):
         lane = next((lane for lane in lanes if lane.text.hasFocus()), lanes[0])
         QGuiApplication.clipboard().setText(lane.text.record_text())
 
+    def copy_picture(self) -> None:
+        """Copies the verdict of the run that is shown as a picture that stands alone."""
+        if self.record is not None:
+            self.renew()
+            made = picture_of(self.page.verdict, self.record, self.theme.colours)
+            QGuiApplication.clipboard().setImage(made)
+            self.page.notice.show_news("The verdict is copied as a picture.")
+
     def show_playground(self) -> None:
         """Shows the page where runs are made."""
         self.runs.side.flush()
@@ -219,6 +229,10 @@ class MainWindow(QMainWindow):
             self.page.form.suggest(message.target.suggested_sampling)
             self.page.form.show_notes(message.notes)
             self.count.ask()
+        elif isinstance(message, Audited):
+            self.page.notice.show_audit(message)
+            if self._wants_other_models():
+                self.running.prepare()
         elif isinstance(message, TokenCount):
             self.count.take(message)
         elif isinstance(message, RunEnded | EngineEnded):
@@ -250,13 +264,15 @@ class MainWindow(QMainWindow):
         on_kept = self.desk.possible(shown=on_runs, busy=link.busy)
         again = on_kept["open_run"] if on_runs else shown.ended and not link.busy
         can = {
-            "run": not link.waits and link.job != "run",
+            "run": not link.waits and link.job not in ("run", "audit"),
+            "audit": not link.busy,
             "stop": link.busy and not link.stopping,
             "run_again": again,
             "continue": not link.busy and shown.can_continue(pair.name if pair else None),
             "export": shown.ended,
             "open": not link.busy,
             "copy_text": self.record is not None,
+            "copy_picture": self.record is not None and not on_runs,
             **dict.fromkeys(("thrown", "seams", "charts"), not on_runs),
             **on_kept,
         }

@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from app import files
 from app.engine.client import EngineClient
 from app.engine.protocol import EngineEnded, JobProblem, Message, Run
 from app.engine.surroundings import log_file
-from app.library.catalogue import Catalogue, load_catalogue
-from app.library.sources import is_download_needed
 from app.reports import FORMATS, read_record, write_report
 from app.run.events import RunEnded
 from app.run.preparation import EngineReady
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
+from app.selftest import embedded
 from app.selftest.result import Result, tried
 from app.selftest.runs import embedded_run, tiny_run, tiny_verdict, verdict
 
@@ -94,16 +92,9 @@ def _report(record: RunRecord, folder: Path, suffix: str) -> str:
 
 
 def _embedded() -> str:
-    catalogue = load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
-    if not _is_here(catalogue, "embedded"):
+    offered = embedded.catalogue()
+    if not embedded.has_embedded(offered):
         return "not run: its model is not on this machine"
-    entry = catalogue.pair("embedded")
+    entry = offered.pair(embedded.PAIR)
     record, _ = run_in_engine(embedded_run(entry.name, entry.method))
     return verdict(record)
-
-
-def _is_here(catalogue: Catalogue, pair: str) -> bool:
-    """Whether a pair's models can be had without the network."""
-    entry = catalogue.pair(pair)
-    names = filter(None, (entry.target, entry.draft))
-    return not any(is_download_needed(catalogue.model(name)) for name in names)

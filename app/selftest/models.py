@@ -59,6 +59,11 @@ def _classes() -> str:
 
 
 def _run(bench: Workbench, settings: RunSettings) -> str:
+    """Runs here, and looks at what has come of it."""
+    return tiny_verdict(record_here(bench, settings))
+
+
+def record_here(bench: Workbench, settings: RunSettings) -> RunRecord:
     """Runs here, through the workbench that engine and command line use."""
     records: list[RunRecord] = []
 
@@ -76,7 +81,7 @@ def _run(bench: Workbench, settings: RunSettings) -> str:
         pause=lambda: None,
         costing=False,
     )
-    return tiny_verdict(records[-1])
+    return records[-1]
 
 
 def _run_in_4_bits(bench: Workbench) -> str:

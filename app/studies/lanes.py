@@ -34,7 +34,14 @@ class LaneMaker:
 
     def open(self, at: At, pause: Pause) -> Iterator[LaneEvent]:
         """The events of a fresh lane; nothing runs before the first is asked for."""
-        sessions = Sessions(self._sessions(at))
+        yield from self.run(at, self.open_sessions(at), pause)
+
+    def open_sessions(self, at: At) -> Sessions:
+        """Empty sessions for a lane."""
+        return Sessions(self._sessions(at))
+
+    def run(self, at: At, sessions: Sessions, pause: Pause) -> Iterator[LaneEvent]:
+        """The events of a lane in these sessions, which hold nothing but a start of the prompt."""
         setup = self._setup(at)
         for event in run_lane(decode(setup), sessions, _off_the_clock(pause, setup.clock)):
             if isinstance(event, LaneEnded):

@@ -18,6 +18,7 @@ from app.models.machine import (
 )
 from app.models.pair import LoadedPair
 from app.models.preparing import load_pair
+from app.run.auditing import Audit, Audited
 from app.run.events import (
     ConditionsSeen,
     LaneEnded,
@@ -33,6 +34,7 @@ from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.problems import Cancelled, Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
+from app.studies.audit import audit_lane
 from app.studies.conditions import watch
 from app.studies.divergence import find_divergence
 from app.studies.lanes import LaneMaker
@@ -94,6 +96,15 @@ class Workbench:
         maker = _lane_maker(pair, settings)
         for event in _events(run, maker, costing=costing, report=report, pause=pause):
             emit(event)
+
+    def audit(self, wanted: Audit, *, report: Report, pause: Pause) -> Audited:
+        """Compares what speculation writes with the target's own law.
+
+        Raises Problem for what a person can mend, Cancelled for a stop before the first text.
+        """
+        wanted.check()
+        pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
+        return audit_lane(_lane_maker(pair, wanted.settings), wanted, report=report, pause=pause)
 
     def count_tokens(self, prompt: str, *, system: str = "", raw: bool = False) -> int:
         """Tokens of a prompt as the loaded target reads it. Raises Problem if nothing is loaded."""

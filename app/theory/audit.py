@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.theory.chi_square import noncentrality, quantile
+
+Law = NDArray[np.float64]
 
 ETA = 1e-6
 """How often, at most, an audit cries out without cause."""
@@ -52,7 +55,7 @@ def audit(counts: Sequence[int], law: Sequence[float], *, eta: float = ETA) -> A
         samples=samples,
         categories=categories,
         tv=0.5 * float(np.abs(seen / samples - expected).sum()),
-        bound=tv_bound(categories, samples, eta=eta),
+        bound=tv_bound_of(expected, samples, eta=eta),
         impossible=int(seen[expected == 0.0].sum()),
     )
 
@@ -73,7 +76,17 @@ def tv_bound(categories: int, samples: int, *, eta: float = ETA) -> float:
     """The total variation that N samples from their own law exceed with chance η at most: the mean
     and √(ln(1/η)/(2N)), as one sample moves it by 1/N at most (McDiarmid 1989).
     """
-    return expected_tv(categories, samples) + math.sqrt(math.log(1.0 / eta) / (2.0 * samples))
+    return expected_tv(categories, samples) + _deviation(samples, eta)
+
+
+def tv_bound_of(law: Sequence[float] | Law, samples: int, *, eta: float = ETA) -> float:
+    """The same for a law that is known: as E|count - Np| is at most √(Np(1-p)), rare categories
+    widen the bound by little.
+    """
+    chances = np.asarray(law, dtype=np.float64)
+    mean = 0.5 * float(np.sqrt(chances * (1.0 - chances) / samples).sum())
+    categories = int((chances > 0.0).sum())
+    return min(mean, expected_tv(categories, samples)) + _deviation(samples, eta)
 
 
 def samples_needed(categories: int, tv: float, *, power: float = 0.99, level: float = 1e-4) -> int:
@@ -84,3 +97,8 @@ def samples_needed(categories: int, tv: float, *, power: float = 0.99, level: fl
     critical = quantile(1.0 - level, categories - 1)
     needed = noncentrality(critical, categories - 1, power=power)
     return math.ceil(needed / (4.0 * tv * tv))
+
+
+def _deviation(samples: int, eta: float) -> float:
+    """How far above its mean a total variation lies with chance η at most."""
+    return math.sqrt(math.log(1.0 / eta) / (2.0 * samples))

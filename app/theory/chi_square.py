@@ -50,6 +50,8 @@ def _lower_gamma(shape: float, x: float) -> float:
     """The regularised lower incomplete gamma function P(a, x), by its series (DLMF 8.11.4)."""
     if x <= 0.0:
         return 0.0
+    if x > 2.0 * shape + 200.0:  # the rest is below e^-100 (Chernoff), and the series too large
+        return 1.0
     term = total = 1.0 / shape
     step = shape
     while term > _FINEST * total:

@@ -16,9 +16,16 @@ class FakeWorkbench:
     before = staticmethod(lambda report, pause: None)
     at = staticmethod(lambda index, pause: None)
     settings = None
+    audited = None
+    answer = None
 
     def __init__(self, catalogue):
         self.catalogue = catalogue
+
+    def audit(self, wanted, *, report, pause):
+        type(self).audited = wanted
+        type(self).before(report, pause)
+        return type(self).answer(wanted)
 
     def run(self, run, settings, *, emit, report, pause):
         type(self).settings = settings

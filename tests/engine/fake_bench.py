@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 
 from app.engine.jobs import Pause, Report
+from app.run.auditing import Audit, Audited
 from app.run.events import (
     At,
     Environment,
@@ -96,6 +97,11 @@ class FakeBench:
             if _option(settings, "late"):
                 raise RuntimeError("too late to matter")
 
+    def audit(self, wanted: Audit, *, report: Report, pause: Pause) -> Audited:
+        self._load(wanted.settings.pair, pause)
+        report(Progress("auditing", 1, wanted.runs, "texts"))
+        return audited(wanted)
+
     def count_tokens(self, prompt: str, *, system: str, raw: bool) -> int:
         if not prompt:
             raise Problem("No prompt.", "Write one.")
@@ -165,6 +171,27 @@ class FakeBench:
 
     def _modules(self, pause: Pause) -> tuple[str, ...]:
         return tuple(sorted({name.partition(".")[0] for name in sys.modules}))
+
+
+def audited(wanted: Audit) -> Audited:
+    """An answer by which the law was kept."""
+    return Audited(
+        settings=wanted.settings,
+        asked=wanted.runs,
+        runs=wanted.runs,
+        lossless=True,
+        drafted=9,
+        accepted=4,
+        texts=8,
+        tv=0.01,
+        bound=0.1,
+        impossible=0,
+        edge=0,
+        statistic=7.0,
+        cells=8,
+        chance=0.4,
+        smallest_seen=0.05,
+    )
 
 
 class Heavy:

@@ -8,7 +8,7 @@ import time
 import msgspec
 import pytest
 from engine_watch import PATIENCE, Listening
-from fake_bench import FakeBench, settings_of
+from fake_bench import FakeBench, audited, settings_of
 
 from app import files
 from app.engine.client import EngineClient
@@ -23,6 +23,7 @@ from app.engine.protocol import (
     TokenCount,
 )
 from app.engine.surroundings import LOG_BYTES, log_file
+from app.run.auditing import Audit, Audited
 from app.run.events import PromptRead, RoundCommitted, RunEnded, RunEvent
 from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.record import RunRecord
@@ -48,6 +49,14 @@ def test_a_run_arrives_as_it_was_told_and_the_record_is_that_of_its_events(
     assert engine.client.record == record
     assert not engine.client.busy
     assert engine.client.alive
+
+
+def test_an_audit_crosses_the_pipe_and_back(engine: Listening) -> None:
+    wanted = Audit(settings_of(), runs=7)
+    engine.client.send(wanted)
+    assert engine.client.busy
+    assert engine.until(Audited)[-1] == audited(wanted)
+    assert not engine.client.busy
 
 
 def test_a_run_is_stopped_and_the_next_one_is_not(engine: Listening) -> None:

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from fake_bench import FakeBench, settings_of
+from fake_bench import FakeBench, audited, settings_of
 
 from app.engine.inbox import Inbox, Job
 from app.engine.jobs import Engine, Pause
@@ -21,6 +21,7 @@ from app.engine.protocol import (
     Stop,
     TokenCount,
 )
+from app.run.auditing import Audit
 from app.run.events import FirstToken, Progress, RoundCommitted, RunEnded, RunStarted
 from app.run.preparation import Prepare, Prepared
 from app.run.settings import RunSettings
@@ -120,6 +121,14 @@ def test_stop_while_loading_cancels_the_job_before_the_next_stage() -> None:
     inbox = Ending()
     told = work(StoppedInLoad(), inbox, Prepare("here"))
     assert told == [Progress("loading"), JobCancelled()]
+
+
+def test_an_audit_is_a_job_with_one_answer() -> None:
+    wanted = Audit(settings_of(), runs=20)
+    told = work(FakeBench(), Ending(), wanted, Audit(settings_of("missing")))
+    assert told[0] == Progress("auditing", 1, 20, "texts")
+    assert told[1] == audited(wanted)
+    assert told[2:] == [JobProblem("There is no such pair.", "Choose another.")]
 
 
 def test_a_question_is_answered_between_two_passes() -> None:

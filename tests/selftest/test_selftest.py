@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+import torch
 
+from app.decoding.verifiers.greedy import Greedy
+from app.library.catalogue import load_catalogue
 from app.run.problems import Problem
-from app.selftest import surroundings
+from app.selftest import deep, surroundings, timed
 from app.selftest.parts import run_part
-from app.selftest.result import tried
+from app.selftest.planted import Finding, planted, proved
+from app.selftest.result import Result, tried
+from app.selftest.runs import tiny_run
 from app.selftest.selftest import run_selftest
+from app.selftest.tiny_models import write_tiny_pair
+from app.studies.workbench import Workbench
 
 ROOT = Path(__file__).parents[2]
 
@@ -133,3 +141,79 @@ def test_one_failure_fails_the_whole(monkeypatch):
 
 def _broken() -> str:
     raise RuntimeError("no")
+
+
+class Scales:
+    """Something to plant a fault in."""
+
+    def weigh(self, grams):
+        return grams
+
+
+def test_a_planted_fault_is_taken_out_again():
+    with planted(Scales, "weigh", lambda sound, scales, grams: sound(scales, grams) + 1):
+        assert Scales().weigh(5) == 6
+    assert Scales().weigh(5) == 5
+
+
+def weighed(spare: int = 0):
+    grams = Scales().weigh(5)
+    return Finding(abs(grams - 5) <= spare, f"{grams} g")
+
+
+def test_a_check_is_proved_by_passing_without_the_fault_and_failing_with_it():
+    fault = planted(Scales, "weigh", lambda sound, *given: 7)
+    told = proved(weighed, "a heavy thumb", fault)
+    assert told == "5 g; with a heavy thumb 7 g, which is seen"
+
+
+def test_a_check_that_fails_as_things_are_and_a_blind_one_are_problems():
+    fault = planted(Scales, "weigh", lambda sound, *given: 7)
+    with pytest.raises(Problem, match="blind to a heavy thumb: 7 g"):
+        proved(lambda: weighed(spare=9), "a heavy thumb", fault)
+    with pytest.raises(Problem, match=r"^5 g"):
+        proved(lambda: Finding(False, weighed().told), "a heavy thumb", fault)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home for tiny models, which lose by more threads than one."""
+    monkeypatch.setenv("FORETOKEN_HOME", str(tmp_path))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield tmp_path
+    torch.set_num_threads(threads)
+
+
+def test_counts_and_law_are_proved(home):
+    results = list(deep.checks(home))
+    assert [result.name for result in results] == ["counts", "law"]
+    for result in results:
+        assert not result.failed, result.line
+        assert result.line.endswith("which is seen")
+
+
+def test_the_account_of_the_tiny_pair_sees_a_slow_rule(home, monkeypatch):
+    monkeypatch.setattr(timed, "TIMES", 1)
+    bench = Workbench(load_catalogue([write_tiny_pair()]))
+    settings = tiny_run("ngram")
+    quick = timed._look(bench, settings)
+    with planted(Greedy, "verify", partial(timed._slow, 0.05)):
+        slow = timed._look(bench, settings)
+    assert not slow.holds
+    assert slow.told != quick.told
+
+
+def test_deep_checks_take_the_place_of_the_others(monkeypatch):
+    parts = []
+    monkeypatch.setattr(
+        "app.selftest.selftest.run_part", lambda *part: parts.append(part) or [Result("one", "two")]
+    )
+    monkeypatch.setattr("app.selftest.embedded.has_embedded", lambda offered: False)
+    lines: list[str] = []
+    assert run_selftest(lines.append, deep=True)
+    assert [module for _, module, _ in parts] == ["app.selftest.deep", "app.selftest.timed"]
+    assert parts[0][2] == parts[1][2]  # both in the self-test's own home
+    monkeypatch.setattr("app.selftest.embedded.has_embedded", lambda offered: True)
+    run_selftest(lines.append, deep=True)
+    assert lines[-1] == "All is well."

@@ -5,13 +5,38 @@ import pytest
 from app import files
 from app.library.catalogue import load_catalogue
 from app.run.record import RunRecord
-from app.studies.workbench import Workbench
+from app.run.settings import RunSettings
+from app.selftest.runs import PAIR
+from app.selftest.tiny_models import write_tiny_pair
+from app.studies.workbench import Workbench, preparation
+
+
+def tiny_settings(**changes):
+    """Settings of a run of the tiny pair."""
+    fixed = {"pair": PAIR, "raw": True, "precision": "fp32", "draft_precision": "fp32"}
+    return RunSettings(**{"prompt": "one two, one two, one", **fixed, **changes})
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    """Makes settings of a run of the tiny pair."""
+    return tiny_settings
 
 
 @pytest.fixture(scope="session")
 def catalogue():
     """The catalogue that ships."""
     return load_catalogue([files.shipped_catalogue()])
+
+
+@pytest.fixture(scope="session")
+def tiny_bench(tmp_path_factory):
+    """A workbench with the self-test's pair of tiny models, in fp32."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FORETOKEN_HOME", str(tmp_path_factory.mktemp("tiny")))
+        bench = Workbench(load_catalogue([write_tiny_pair()]))
+        bench.loaded(preparation(tiny_settings()), report=lambda _: None, pause=lambda: None)
+        yield bench
 
 
 @pytest.fixture(scope="session")
