@@ -40,7 +40,7 @@ def show_verdict(console: Console, record: RunRecord) -> None:
         if not figure.name.startswith(missing)
     ]
     say(console, "")
-    put(console, _table(("Figure", "Value"), rows))
+    put(console, table(("Figure", "Value"), rows))
     for sentence in (agreement(record), promise(record), *_counted(record), *record.notes):
         say(console, sentence)
     for fault in _faults(record):
@@ -50,9 +50,9 @@ def show_verdict(console: Console, record: RunRecord) -> None:
 def show_overview(console: Console, found: Overview, own_catalogue: Path) -> None:
     """What the catalogue offers, and how it stands on this machine."""
     head = ("Pair", "Title", "Method", "On this machine")
-    put(console, _table(head, map(_pair_row, found.pairs), title="Pairs"))
+    put(console, table(head, map(_pair_row, found.pairs), title="Pairs"))
     head = ("Model", "Title", "Licence", "On this machine")
-    put(console, _table(head, map(_model_row, found.models), title="Models"))
+    put(console, table(head, map(_model_row, found.models), title="Models"))
     for model in found.models:
         if model.fault:
             say(console, f"{model.entry.name}: {model.fault}", style=Style(color="red"))
@@ -89,11 +89,11 @@ def _faults(record: RunRecord) -> list[str]:
     ]
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, title: str = "") -> Table:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, title: str = "") -> Table:
     """A table in which text is only text."""
-    table = Table(title=Text(title) if title else None, title_justify="left")
+    made = Table(title=Text(pictured(title)) if title else None, title_justify="left")
     for name in head:
-        table.add_column(Text(name), overflow="fold")
+        made.add_column(Text(pictured(name)), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(pictured(cell)) for cell in row))
-    return table
+        made.add_row(*(Text(pictured(cell)) for cell in row))
+    return made

@@ -66,7 +66,7 @@ def _said(record: RunRecord) -> str:
 def _figures(record: RunRecord) -> str:
     rows = [(figure.label, figure.text(record), figure.definition) for figure in FIGURES.values()]
     missing = f"{NOTHING}: there is nothing to divide by, or it was not run."
-    return f"## Figures\n\n{_table(('Figure', 'Value', 'Definition'), rows)}\n\n{missing}"
+    return f"## Figures\n\n{table(('Figure', 'Value', 'Definition'), rows)}\n\n{missing}"
 
 
 def _what_ran(record: RunRecord) -> str:
@@ -78,9 +78,18 @@ def _what_ran(record: RunRecord) -> str:
     rows.append(("System", f"{around.platform}; Python {around.python}"))
     packages = ", ".join(f"{name} {version}" for name, version in around.packages.items())
     rows.append(("Versions", f"Foretoken {around.app}; {packages}"))
-    rows.append(("Prompt", f"{len(record.prompt_ids)} tokens"))
+    rows.append(("Prompt", f"{len(record.prompt_ids)} tokens{reused(record)}"))
     rows.append(("Peak memory", _bytes(record.peak_bytes)))
-    return f"## What ran\n\n{_table(('', ''), rows)}"
+    return f"## What ran\n\n{table(('', ''), rows)}"
+
+
+def reused(record: RunRecord) -> str:
+    """What each lane had read of the prompt in the turns before, as a clause; mostly nothing."""
+    found = {lane.name: lane.repetitions[0].prompt_reused for lane in record.lanes}
+    if not any(found.values()):
+        return ""
+    told = ", ".join(f"{tokens} by the {lane} lane" for lane, tokens in found.items())
+    return f", of which were read in the turns before: {told}"
 
 
 def _model(facts: ModelFacts) -> str:
@@ -102,7 +111,7 @@ def _tokens(record: RunRecord) -> str:
     for lane in record.lanes:
         tally = total_counts(lane.repetitions)
         rows.append((lane.name, *(str(getattr(tally, name)) for name in _COUNTED)))
-    return f"## Tokens, all repetitions together\n\n{_table(('Lane', *_COUNTED), rows)}"
+    return f"## Tokens, all repetitions together\n\n{table(('Lane', *_COUNTED), rows)}"
 
 
 def _seconds(record: RunRecord) -> str:
@@ -116,7 +125,7 @@ def _seconds(record: RunRecord) -> str:
     told = (NOTHING if share is None else f"{100 * share:.1f} %" for share in shares)
     rows.append(("outside of model calls", *told))
     head = ("Seconds of decoding", *(lane.name for lane in record.lanes))
-    return f"## Time, medians of repetitions\n\n{_table(head, rows)}"
+    return f"## Time, medians of repetitions\n\n{table(head, rows)}"
 
 
 def _phase(record: RunRecord, lane: Lane, name: str) -> str:
@@ -142,7 +151,8 @@ def _texts(record: RunRecord) -> str:
     return "\n\n".join(parts)
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of Markdown, in which text is only text."""
     names = [inline(name) for name in head]
     lines = [names, ["---"] * len(names), *([inline(value) for value in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

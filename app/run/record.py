@@ -33,9 +33,11 @@ SCHEMA: Literal[1] = 1
 
 
 class Repetition(msgspec.Struct, forbid_unknown_fields=True):
-    """One pass of a lane over the prompt, from an empty session to its end."""
+    """One pass of a lane over the prompt: from an empty session, or on from the turn before."""
 
     at: At
+    prompt_reused: int = 0
+    """Tokens of the prompt that the target had read in the turns before, and did not read again."""
     prompt_read: int = 0
     first: Token | None = None
     time_to_first_token: float | None = None
@@ -130,7 +132,7 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         elif isinstance(event, Divergence):
             self.divergence = event
         elif isinstance(event, LaneStarted):
-            self._lane(event.at.lane).repetitions.append(Repetition(event.at))
+            self._lane(event.at.lane).repetitions.append(Repetition(event.at, event.prompt_reused))
             self.order.append(event.at)
         elif not isinstance(event, RunStarted):
             self._repetition(event.at).apply(event)
