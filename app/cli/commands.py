@@ -195,7 +195,10 @@ def bench(
         Path | None, typer.Option(help="A file of finished runs: go on from it, and add to it.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    report: Annotated[Path | None, typer.Option(help="Write that JSON object to a file.")] = None,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(help="Write a report: .json, .csv, .md or .html; may repeat; replaces it."),
+    ] = None,
 ) -> None:
     """Measure methods and draft lengths over a set of prompts, each beside its baseline."""
     catalogue = _catalogue()
@@ -214,6 +217,7 @@ def bench(
     )
     settings.check()
     ways = bench_ways(entry, methods, draft_lengths)
+    check_reports(report or [])
     code = run_bench_study(
         catalogue,
         chosen.prompts,
@@ -221,7 +225,7 @@ def bench(
         settings=settings,
         keep=resume,
         as_json=as_json,
-        report=report,
+        reports=report or [],
     )
     raise typer.Exit(code)
 

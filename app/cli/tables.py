@@ -44,7 +44,7 @@ def show_verdict(console: Console, record: RunRecord) -> None:
         if not figure.name.startswith(missing)
     ]
     say(console, "")
-    put(console, _table(("Figure", "Value"), rows))
+    put(console, table(("Figure", "Value"), rows))
     _show_worth(console, record)
     for sentence in (agreement(record), promise(record), *_counted(record), *record.notes):
         say(console, sentence)
@@ -57,12 +57,12 @@ def show_verdict(console: Console, record: RunRecord) -> None:
 def _show_worth(console: Console, record: RunRecord) -> None:
     """Whether it pays and why, where the time of a loop went, and how long one waits for text."""
     rows: list[tuple[str, ...]] = [(one.label, one.value) for one in findings(record)]
-    put(console, _table(("Does it pay?", ""), rows))
+    put(console, table(("Does it pay?", ""), rows))
     lanes = tuple(lane.name for lane in record.lanes)
     rows = [(row.label, *map(_decimal, row.milliseconds)) for row in time_split(record)]
-    put(console, _table(("Milliseconds a loop", *lanes), rows))
+    put(console, table(("Milliseconds a loop", *lanes), rows))
     rows = [(f"{row.lane}: {row.label}", *map(_decimal, row.milliseconds)) for row in waits(record)]
-    put(console, _table(("Milliseconds of waiting", "p50", "p90", "p95"), rows))
+    put(console, table(("Milliseconds of waiting", "p50", "p90", "p95"), rows))
 
 
 def _decimal(value: float | None) -> str:
@@ -72,9 +72,9 @@ def _decimal(value: float | None) -> str:
 def show_overview(console: Console, found: Overview, own_catalogue: Path) -> None:
     """What the catalogue offers, and how it stands on this machine."""
     head = ("Pair", "Title", "Method", "On this machine")
-    put(console, _table(head, map(_pair_row, found.pairs), title="Pairs"))
+    put(console, table(head, map(_pair_row, found.pairs), title="Pairs"))
     head = ("Model", "Title", "Licence", "On this machine")
-    put(console, _table(head, map(_model_row, found.models), title="Models"))
+    put(console, table(head, map(_model_row, found.models), title="Models"))
     for model in found.models:
         if model.fault:
             say(console, f"{model.entry.name}: {model.fault}", style=Style(color="red"))
@@ -111,11 +111,11 @@ def _faults(record: RunRecord) -> list[str]:
     ]
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, title: str = "") -> Table:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, title: str = "") -> Table:
     """A table in which text is only text."""
-    table = Table(title=Text(title) if title else None, title_justify="left")
+    made = Table(title=Text(pictured(title)) if title else None, title_justify="left")
     for name in head:
-        table.add_column(Text(name), overflow="fold")
+        made.add_column(Text(pictured(name)), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(pictured(cell)) for cell in row))
-    return table
+        made.add_row(*(Text(pictured(cell)) for cell in row))
+    return made

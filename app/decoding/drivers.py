@@ -35,6 +35,10 @@ class Sessions:
         """Bytes that the caches take."""
         return sum(session.byte_count for session in self._sessions.values())
 
+    def held(self, role: Role) -> int:
+        """Tokens that a role's session holds."""
+        return self._sessions[role].held
+
     def rewind(self, text: Sequence[int]) -> None:
         """Forgets whatever is not the start of this text."""
         for session in self._sessions.values():

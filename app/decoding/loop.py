@@ -69,6 +69,8 @@ class LaneSetup:
     context: int
     """Most tokens that prompt and text may be together."""
     detail: Detail = "light"
+    reused: int = 0
+    """Tokens at the start of the prompt that the target's session holds already."""
     first_draw: int = 0
     """Draws count rounds from here: a text that is continued must not use a draw twice."""
 
@@ -79,7 +81,7 @@ def decode(lane: LaneSetup) -> Steps:
     Raises Problem, after closing its events, if the model's numbers cannot be used.
     """
     loop = _Loop(lane)
-    yield LaneStarted(lane.at)
+    yield LaneStarted(lane.at, lane.reused)
     try:
         finish = yield from loop.run()
     except Cancelled:
@@ -130,11 +132,11 @@ class _Loop:
         return LaneEnded(self._lane.at, finish, dropped=self._dropped, tail=tail)
 
     def _read_prompt(self) -> Generator[Step, Any, Finish | None]:
-        """Reads the prompt in chunks; the last one yields the first token."""
+        """Reads what is new of the prompt in chunks; the last one yields the first token."""
         lane = self._lane
         total = len(lane.text.ids)
         seconds = 0.0
-        for done in [*range(MAX_CHUNK, total, MAX_CHUNK), total]:
+        for done in [*range(lane.reused + MAX_CHUNK, total, MAX_CHUNK), total]:
             start = lane.clock.now()
             reading = yield Read("target", lane.text.ids, upto=done)
             if done == total:

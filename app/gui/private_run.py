@@ -11,7 +11,13 @@ from app.run.record import Lane, Repetition, RunRecord
 def without_text(record: RunRecord) -> RunRecord:
     """A copy of the record without prompt, system message, text, ids and candidates."""
     settings = msgspec.structs.replace(
-        record.settings, prompt="", system="", stop_strings=(), continues="", prompt_ids=()
+        record.settings,
+        prompt="",
+        system="",
+        earlier=(),
+        stop_strings=(),
+        continues="",
+        prompt_ids=(),
     )
     lanes = [
         Lane(lane.name, [_repetition(one) for one in lane.repetitions]) for lane in record.lanes

@@ -109,13 +109,16 @@ class Session:
     """Reads texts with a model, keeping what it has fed so that nothing is fed twice.
 
     The text is an append-only list of committed ids. Before each pass the session compares the
-    tail of what it holds with the text, and forgets what the text does not say.
+    tail of what it holds with the text, and forgets what the text does not say. Another list than
+    the last one is compared from its start: it may be the next turn of a conversation.
     """
 
     def __init__(self, model: CausalModel[Any], capacity: int) -> None:
         self._model = model
         self._capacity = capacity
         self._cache = model.new_cache(capacity)
+        self._text: Sequence[int] = ()
+        """The text as it was last read."""
         self._settled = 0
         """Tokens held that are known to be the start of the text."""
         self._block: Block | None = None
@@ -125,6 +128,11 @@ class Session:
     def byte_count(self) -> int:
         """Bytes that the cache takes."""
         return int(self._cache.byte_count)
+
+    @property
+    def capacity(self) -> int:
+        """Most tokens that it can hold."""
+        return self._capacity
 
     @property
     def held(self) -> int:
@@ -180,6 +188,8 @@ class Session:
 
     def _reconcile(self, text: Sequence[int]) -> None:
         """Counts what was under test and became text as settled; forgets the rest."""
+        if text is not self._text:
+            self._change_to(text)
         if self._block is not None:
             guesses = self._block.ids[: self._block_fed]
             after = text[self._settled : self._settled + len(guesses)]
@@ -191,7 +201,22 @@ class Session:
         self._settled = min(self._settled, len(text))
         self._crop(self._settled)
 
+    def _change_to(self, text: Sequence[int]) -> None:
+        """Keeps of what is settled, and of the block behind it, what another text says as well."""
+        shared = shared_start(self._text[: self._settled], text[: self._settled])
+        if shared < self._settled:
+            self._settled, self._block, self._block_fed = shared, None, 0
+        self._text = text
+
     def _crop(self, length: int) -> None:
         if self._cache.length > length:
             self._cache.crop(length)
         self._settled = min(self._settled, length)
+
+
+def shared_start(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many ids both begin with."""
+    length = min(len(one), len(other))
+    if one[:length] == other[:length]:
+        return length
+    return next((place for place in range(length) if one[place] != other[place]), length)

@@ -9,6 +9,7 @@ from typing import Any
 from app.models.detokenizer import Detokenizer
 from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
 from app.run.problems import Problem
+from app.run.settings import Message
 
 
 class Tokenizer:
@@ -34,16 +35,26 @@ class Tokenizer:
         """Whether the folder says how a conversation is written."""
         return bool(self._inner.chat_template)
 
-    def encode_prompt(self, prompt: str, *, system: str = "", raw: bool = False) -> list[int]:
-        """The ids of a prompt, within the chat template unless `raw`.
+    def encode_prompt(
+        self,
+        prompt: str,
+        *,
+        system: str = "",
+        earlier: Sequence[Message] = (),
+        raw: bool = False,
+    ) -> list[int]:
+        """The ids of a prompt and of what was said before it, within the chat template.
 
-        A raw prompt of nothing is the token that begins a text, if there is one. Raises Problem
-        for a prompt without a token.
+        If `raw`, or without a template, all that was said stands with blank lines between. A raw
+        prompt of nothing is the token that begins a text, if there is one. Raises Problem for a
+        prompt without a token.
         """
         if raw or not self.has_chat_template:
-            text, special = (f"{system}\n\n{prompt}" if system else prompt), True
+            before = [system] if system else []
+            text = "\n\n".join([*before, *(message.text for message in earlier), prompt])
+            special = True
         else:
-            text, special = self._rendered(prompt, system), False
+            text, special = self._rendered(prompt, system, earlier), False
         ids: list[int] = self._inner(text, add_special_tokens=special)["input_ids"]
         if raw and not text and self._inner.bos_token_id is not None:
             return ids or [int(self._inner.bos_token_id)]
@@ -59,10 +70,10 @@ class Tokenizer:
         """The exact text of ids: special tokens shown, no spaces cleaned up."""
         return str(self._inner._tokenizer.decode(list(ids), skip_special_tokens=False))
 
-    def _rendered(self, prompt: str, system: str) -> str:
-        conversation = [{"role": "user", "content": prompt}]
-        if system:
-            conversation.insert(0, {"role": "system", "content": system})
+    def _rendered(self, prompt: str, system: str, earlier: Sequence[Message]) -> str:
+        conversation = [{"role": "system", "content": system}] if system else []
+        conversation += [{"role": one.role, "content": one.text} for one in earlier]
+        conversation.append({"role": "user", "content": prompt})
         try:
             return str(
                 self._inner.apply_chat_template(

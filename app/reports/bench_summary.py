@@ -8,42 +8,13 @@ from statistics import median
 
 import msgspec
 
+from app.reports.bench_figures import CategoryFigures, Measurement, figures
 from app.run.cost import PassCosts
-from app.run.metrics import (
-    counts,
-    decode_seconds,
-    phase_seconds,
-    ratio,
-    total_counts,
-)
-from app.run.record import Repetition, RunRecord
+from app.run.metrics import phase_seconds, ratio
+from app.run.record import Repetition
 from app.theory.account import account
-from app.theory.bootstrap import Pair, speedup_of_sums
 from app.theory.costs import StepCosts
 from app.theory.verdict import Measured, verdict
-
-Measurement = tuple[str, str, RunRecord]
-"""A prompt's id, its category, and the run."""
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """A ratio, and its 95 % bootstrap interval over prompts and repetitions, where there is one."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-
-class CategoryFigures(msgspec.Struct, frozen=True):
-    """The figures of one category, or of all. Speeds are sums of tokens over sums of seconds."""
-
-    prompts: int
-    tokens_per_loop: float | None
-    acceptance_rate: float | None
-    conditional_acceptance: float | None
-    decode_speedup: Interval | None
-    speculative_tokens_per_second: float | None
-    baseline_tokens_per_second: float | None
 
 
 class WayFigures(msgspec.Struct, frozen=True):
@@ -56,6 +27,11 @@ class WayFigures(msgspec.Struct, frozen=True):
     account: float | None
     """The speed-up that the rounds should have brought at the measured cost of their passes."""
     verdict: str
+
+    @property
+    def name(self) -> str:
+        """The way in words."""
+        return f"{self.method}, draft length {self.draft_length}"
 
 
 class CostFigures(msgspec.Struct, frozen=True):
@@ -74,6 +50,8 @@ class BenchSummary(msgspec.Struct, frozen=True):
     verdict: str
     best: WayFigures
     ways: tuple[WayFigures, ...]
+    notes: tuple[str, ...] = ()
+    """What was not run to its end, and why."""
 
     def json(self) -> str:
         """One line of strict JSON."""
@@ -81,7 +59,10 @@ class BenchSummary(msgspec.Struct, frozen=True):
 
 
 def summarise_bench(
-    measurements: Sequence[Measurement], costs: PassCosts | None = None
+    measurements: Sequence[Measurement],
+    costs: PassCosts | None = None,
+    *,
+    notes: Sequence[str] = (),
 ) -> BenchSummary | None:
     """The summary of what was measured; None for nothing."""
     ways: dict[tuple[str, int], list[Measurement]] = {}
@@ -93,7 +74,9 @@ def summarise_bench(
         return None
     best = max(found, key=_speedup)
     cost = CostFigures(dict(costs.seconds), costs.draft_step) if costs else None
-    return BenchSummary(best.categories, best.overall, cost, best.verdict, best, found)
+    return BenchSummary(
+        best.categories, best.overall, cost, best.verdict, best, found, tuple(notes)
+    )
 
 
 def _speedup(way: WayFigures) -> float:
@@ -104,8 +87,8 @@ def _way(
     way: tuple[str, int], runs: Sequence[Measurement], *, costs: PassCosts | None
 ) -> WayFigures:
     names = dict.fromkeys(category for _, category, _ in runs)
-    categories = {name: _figures([run for run in runs if run[1] == name]) for name in names}
-    overall = _figures(runs)
+    categories = {name: figures([run for run in runs if run[1] == name]) for name in names}
+    overall = figures(runs)
     steps = _step_costs(runs, costs)
     return WayFigures(
         method=way[0],
@@ -115,46 +98,6 @@ def _way(
         account=_account(runs, steps),
         verdict=_verdict(overall, way[1], steps=steps),
     )
-
-
-def _figures(runs: Sequence[Measurement]) -> CategoryFigures:
-    """The figures of these runs together."""
-    fast = [lane for _, _, record in runs for lane in record.repetitions("speculative")]
-    slow = [lane for _, _, record in runs for lane in record.repetitions("baseline")]
-    tally = total_counts(fast)
-    interval = speedup_of_sums(_pairs(runs))
-    single = ratio(_speed(fast) or 0.0, _speed(slow) or 0.0)
-    speedup = None
-    if interval is not None:
-        speedup = Interval(interval.value, interval.low, interval.high)
-    elif single:
-        speedup = Interval(single, None, None)
-    return CategoryFigures(
-        prompts=len({prompt for prompt, _, _ in runs}),
-        tokens_per_loop=tally.tokens_per_loop,
-        acceptance_rate=tally.acceptance_rate,
-        conditional_acceptance=tally.conditional_acceptance,
-        decode_speedup=speedup,
-        speculative_tokens_per_second=_speed(fast),
-        baseline_tokens_per_second=_speed(slow),
-    )
-
-
-def _speed(lanes: Sequence[Repetition]) -> float | None:
-    tokens = sum(counts(lane).committed_after_first for lane in lanes)
-    return ratio(tokens, sum(decode_seconds(lane) for lane in lanes))
-
-
-def _pairs(runs: Sequence[Measurement]) -> list[Pair]:
-    """The paired repetitions of each prompt that wrote something in both lanes."""
-    found = []
-    for prompt, _, record in runs:
-        lanes = zip(record.repetitions("speculative"), record.repetitions("baseline"), strict=False)
-        for fast, slow in lanes:
-            sides = [(counts(x).committed_after_first, decode_seconds(x)) for x in (fast, slow)]
-            if all(tokens and seconds for tokens, seconds in sides):
-                found.append(Pair(prompt, *sides[0], *sides[1]))
-    return found
 
 
 def _step_costs(runs: Sequence[Measurement], costs: PassCosts | None) -> StepCosts | None:

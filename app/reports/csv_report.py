@@ -70,8 +70,8 @@ Cell = str | int | float | None
 def csv_parts(record: RunRecord) -> dict[str, str]:
     """The table of tokens, and the table of rounds that lies beside it."""
     return {
-        ".csv": _sheet(TOKEN_COLUMNS, _token_rows(record)),
-        ".rounds.csv": _sheet(ROUND_COLUMNS, _round_rows(record)),
+        ".csv": sheet(TOKEN_COLUMNS, _token_rows(record)),
+        ".rounds.csv": sheet(ROUND_COLUMNS, _round_rows(record)),
     }
 
 
@@ -87,7 +87,7 @@ def text_of(cell: str) -> str:
     return _NUL.join(part.replace(f"{_NUL}0", "\0") for part in safe.split(_NUL * 2))
 
 
-def _sheet(columns: Iterable[str], rows: Iterable[tuple[Cell, ...]]) -> str:
+def sheet(columns: Iterable[str], rows: Iterable[tuple[Cell, ...]]) -> str:
     """A whole file: the byte-order mark, a row of names, then the rows."""
     page = io.StringIO(newline="")
     writer = csv.writer(page)

@@ -72,12 +72,12 @@ def _figures(record: RunRecord) -> str:
         (figure.label, marked(record, figure), figure.definition) for figure in FIGURES.values()
     ]
     missing = f"{NOTHING}: there is nothing to divide by, or it was not run."
-    return f"## Figures\n\n{_table(('Figure', 'Value', 'Definition'), rows)}\n\n{missing}"
+    return f"## Figures\n\n{table(('Figure', 'Value', 'Definition'), rows)}\n\n{missing}"
 
 
 def _does_it_pay(record: RunRecord) -> str:
     rows = [(one.label, one.value, one.definition) for one in findings(record)]
-    return f"## Does it pay?\n\n{_table(('Question', 'Answer', 'Definition'), rows)}"
+    return f"## Does it pay?\n\n{table(('Question', 'Answer', 'Definition'), rows)}"
 
 
 def _what_ran(record: RunRecord) -> str:
@@ -90,9 +90,18 @@ def _what_ran(record: RunRecord) -> str:
     rows.append(("System", f"{around.platform}; Python {around.python}"))
     packages = ", ".join(f"{name} {version}" for name, version in around.packages.items())
     rows.append(("Versions", f"Foretoken {around.app}; {packages}"))
-    rows.append(("Prompt", f"{len(record.prompt_ids)} tokens"))
+    rows.append(("Prompt", f"{len(record.prompt_ids)} tokens{reused(record)}"))
     rows.append(("Peak memory", _bytes(record.peak_bytes)))
-    return f"## What ran\n\n{_table(('', ''), rows)}"
+    return f"## What ran\n\n{table(('', ''), rows)}"
+
+
+def reused(record: RunRecord) -> str:
+    """What each lane had read of the prompt in the turns before, as a clause; mostly nothing."""
+    found = {lane.name: lane.repetitions[0].prompt_reused for lane in record.lanes}
+    if not any(found.values()):
+        return ""
+    told = ", ".join(f"{tokens} by the {lane} lane" for lane, tokens in found.items())
+    return f", of which were read in the turns before: {told}"
 
 
 def _model(facts: ModelFacts) -> str:
@@ -114,7 +123,7 @@ def _tokens(record: RunRecord) -> str:
     for lane in record.lanes:
         tally = total_counts(lane.repetitions)
         rows.append((lane.name, *(str(getattr(tally, name)) for name in _COUNTED)))
-    return f"## Tokens, all repetitions together\n\n{_table(('Lane', *_COUNTED), rows)}"
+    return f"## Tokens, all repetitions together\n\n{table(('Lane', *_COUNTED), rows)}"
 
 
 def _seconds(record: RunRecord) -> str:
@@ -124,13 +133,13 @@ def _seconds(record: RunRecord) -> str:
     told = (NOTHING if share is None else f"{100 * share:.1f} %" for share in shares)
     rows.append(("outside of model calls", *told))
     head = ("Milliseconds a loop", *(lane.name for lane in record.lanes))
-    return f"## Time, medians of repetitions\n\n{_table(head, rows)}"
+    return f"## Time, medians of repetitions\n\n{table(head, rows)}"
 
 
 def _waits(record: RunRecord) -> str:
     rows = [(row.lane, row.label, *map(_decimal, row.milliseconds)) for row in waits(record)]
-    table = _table(("Lane", "Milliseconds", "p50", "p90", "p95"), rows)
-    return f"## Waiting for text\n\n{table}\n\n{DEFINITION}"
+    shown = table(("Lane", "Milliseconds", "p50", "p90", "p95"), rows)
+    return f"## Waiting for text\n\n{shown}\n\n{DEFINITION}"
 
 
 def _unequal(record: RunRecord) -> str:
@@ -160,7 +169,8 @@ def _texts(record: RunRecord) -> str:
     return "\n\n".join(parts)
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of Markdown, in which text is only text."""
     names = [inline(name) for name in head]
     lines = [names, ["---"] * len(names), *([inline(value) for value in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -48,6 +48,8 @@ _FIELDS: dict[str, str] = {
     "Inspection.target": "Likeliest tokens of the target's law.",
     "Lane.name": "Which lane this is.",
     "Lane.repetitions": "Its repetitions, in the order in which they ran.",
+    "Message.role": "Who says it.",
+    "Message.text": "What is said.",
     "ModelFacts.attention": "How attention is computed.",
     "ModelFacts.context_length": "Most tokens that the model can read.",
     "ModelFacts.device": "Where the weights lie.",

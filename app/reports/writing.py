@@ -56,9 +56,17 @@ def write_report(record: RunRecord, path: Path, *, overwrite: bool) -> list[Path
     check_report_path(path, overwrite=overwrite)
     files = report_files(path)
     parts = FORMATS[path.suffix.lower()](record)
+    write_files(dict(zip(files, parts.values(), strict=True)))
+    return files
+
+
+def write_files(texts: Mapping[Path, str]) -> None:
+    """Writes all of these files, or none. Raises Problem."""
+    files = list(texts)
+    path = files[0]
     begun = [file.with_name(f".foretoken-{uuid4().hex}.part") for file in files]
     try:
-        for temporary, text in zip(begun, parts.values(), strict=True):
+        for temporary, text in zip(begun, texts.values(), strict=True):
             _fill(temporary, text)
         for file, temporary in zip(files, begun, strict=True):
             temporary.replace(file)
@@ -73,7 +81,6 @@ def write_report(record: RunRecord, path: Path, *, overwrite: bool) -> list[Path
     finally:
         for temporary in begun:
             temporary.unlink(missing_ok=True)
-    return files
 
 
 def _fill(temporary: Path, text: str) -> None:

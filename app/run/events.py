@@ -196,6 +196,8 @@ class LaneStarted(Struct, frozen=True, tag=True):
     """A lane has opened its session."""
 
     at: At
+    prompt_reused: int = 0
+    """Tokens of the prompt that the target had read in the turns before, and did not read again."""
 
 
 class PromptRead(Struct, frozen=True, tag=True):

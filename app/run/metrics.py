@@ -159,6 +159,34 @@ def phase_seconds(repetition: Repetition) -> Phases:
     )
 
 
+def chunk_gaps(repetition: Repetition) -> list[float]:
+    """Seconds between two visible chunks of text: the round that made the second one.
+
+    A round that shows nothing new (half a character, a possible stop string) adds to the next gap.
+    """
+    gaps: list[float] = []
+    written = shown = len(repetition.first.text) if repetition.first else 0
+    waited = 0.0
+    for round_ in repetition.rounds:
+        waited += round_.phases.total
+        written += sum(len(token.text) for token in round_.committed)
+        last = round_ is repetition.rounds[-1]
+        visible = written - (repetition.dropped if last else round_.held_back)
+        if visible > shown:
+            gaps += [waited] if shown else []
+            shown, waited = visible, 0.0
+    return gaps
+
+
+def seconds_per_token(repetition: Repetition) -> list[float]:
+    """Seconds of a round / tokens committed in it, once for each of these tokens."""
+    return [
+        round_.phases.total / len(round_.committed)
+        for round_ in repetition.rounds
+        for _ in round_.committed
+    ]
+
+
 def share_outside_models(repetition: Repetition) -> float | None:
     """The share of the decode seconds that no model call accounts for."""
     phases = phase_seconds(repetition)
@@ -279,17 +307,3 @@ def _spread_of_ratios(pairs: Iterable[tuple[float | None, float | None]]) -> Spr
     """The ratios of the pairs that have both of their values."""
     values = tuple(above / below for above, below in pairs if above and below)
     return Spread(values) if values else None
-
-
-def chunk_gaps(repetition: Repetition) -> list[float]:
-    """Seconds between two chunks of text: those of each round that committed some."""
-    return [round_.phases.total for round_ in repetition.rounds if round_.committed]
-
-
-def seconds_per_token(repetition: Repetition) -> list[float]:
-    """Seconds a token, one value a token: a round's seconds shared among what it committed."""
-    return [
-        round_.phases.total / len(round_.committed)
-        for round_ in repetition.rounds
-        for _ in round_.committed
-    ]

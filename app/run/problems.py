@@ -15,5 +15,9 @@ class Problem(Exception):
         return f"{self.message} {self.remedy}".strip()
 
 
+class ContextFull(Problem):
+    """A prompt that leaves no room for a text within the context."""
+
+
 class Cancelled(Exception):
     """Raised between two forward passes when a person has asked to stop."""

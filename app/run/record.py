@@ -37,12 +37,14 @@ SCHEMA: Literal[1] = 1
 
 
 class Repetition(msgspec.Struct, forbid_unknown_fields=True, dict=True):
-    """One pass of a lane over the prompt, from an empty session to its end.
+    """One pass of a lane over the prompt: from an empty session, or on from the turn before.
 
     It can remember what was counted of its rounds (`dict`): they are only ever added to.
     """
 
     at: At
+    prompt_reused: int = 0
+    """Tokens of the prompt that the target had read in the turns before, and did not read again."""
     prompt_read: int = 0
     first: Token | None = None
     time_to_first_token: float | None = None
@@ -146,7 +148,7 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         elif isinstance(event, PassesCosted):
             self.costs = event.costs
         elif isinstance(event, LaneStarted):
-            self._lane(event.at.lane).repetitions.append(Repetition(event.at))
+            self._lane(event.at.lane).repetitions.append(Repetition(event.at, event.prompt_reused))
             self.order.append(event.at)
         elif not isinstance(event, RunStarted):
             self._repetition(event.at).apply(event)

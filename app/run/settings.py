@@ -27,6 +27,13 @@ Order = Literal["interleaved", "alternated"]
 OptionValue = bool | int | float | str
 
 
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one side of a conversation has said."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
 class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the next token is drawn from a model's logits; the same object serves both lanes."""
 
@@ -72,6 +79,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system: str = ""
     raw: bool = False
     """Give the prompt to the model as it is, without its chat template."""
+    earlier: tuple[Message, ...] = ()
+    """What was said before the prompt: the turns of a conversation, user and assistant in turn."""
     continues: str = ""
     """The run that this one goes on from."""
     prompt_ids: tuple[int, ...] = ()
@@ -95,6 +104,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repetitions: int = 1
     order: Order = "alternated"
     detail: Detail = "light"
+
+    @property
+    def turn(self) -> int:
+        """Which turn of a conversation the prompt is, from 0."""
+        return sum(message.role == "user" for message in self.earlier)
 
     def check(self) -> None:
         """Raises Problem for a value outside its range."""

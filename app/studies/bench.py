@@ -1,4 +1,8 @@
-"""A prompt set, run with each way of guessing: every run measured as a pair of whole lanes."""
+"""A prompt set, run with each way of guessing: every run measured as a pair of whole lanes.
+
+A prompt of several turns is a conversation: each turn is a run of its own, which goes on from the
+replies to those before it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,10 @@ import msgspec
 from app.library.prompts_set import Prompt
 from app.run.cost import SMALLEST_BUCKET, PassCosts
 from app.run.events import Progress, RunEvent, RunStarted
-from app.run.problems import Cancelled
+from app.run.problems import Cancelled, ContextFull
 from app.run.record import RunRecord
-from app.run.settings import RunSettings
+from app.run.settings import Message, RunSettings
+from app.studies.conversation import Conversation
 from app.studies.costing import costs_of
 from app.studies.workbench import Workbench, preparation
 
@@ -21,34 +26,69 @@ Pause = Callable[[], None]
 
 
 class BenchRun(msgspec.Struct, frozen=True):
-    """One prompt run one way."""
+    """One turn of one prompt, run one way."""
 
     prompt: str
     category: str
     record: RunRecord
 
 
+class BrokenOff(msgspec.Struct, frozen=True):
+    """A prompt that was not run to its end, and why; the turns before are kept."""
+
+    name: str
+    turn: int
+    """The turn that could not be run, from 0."""
+    turns: int
+    reason: str
+
+    @property
+    def message(self) -> str:
+        """What a person is told."""
+        where = f" before turn {self.turn + 1} of {self.turns}" if self.turns > 1 else ""
+        return f"{self.name} ended{where}: {self.reason}"
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One prompt and the settings to run it with."""
+    """One prompt and the way to run it, with the records of its first turns that there are."""
 
     prompt: Prompt
     settings: RunSettings
+    """Those of the first turn."""
+    done: tuple[RunRecord, ...] = ()
 
     @property
     def name(self) -> str:
-        """The same for the same settings and prompt, so that a bench can be resumed."""
-        way = f"{self.settings.method} {self.settings.draft_length}"
-        return f"{self.prompt.id} with {way}"
+        """The prompt and the way, in words."""
+        return f"{self.prompt.id} with {self.settings.method} {self.settings.draft_length}"
+
+    @property
+    def next(self) -> RunSettings | None:
+        """The settings of the next turn, what was said before it included; None behind the last.
+
+        The conversation goes on from the reply of the speculative lane's first repetition.
+        """
+        turn = len(self.done)
+        if turn == len(self.prompt.turns):
+            return None
+        earlier: list[Message] = []
+        for said, record in zip(self.prompt.turns, self.done, strict=False):
+            reply = record.repetitions("speculative")[0].text
+            earlier += [Message("user", said), Message("assistant", reply)]
+        return msgspec.structs.replace(
+            self.settings, prompt=self.prompt.turns[turn], earlier=tuple(earlier)
+        )
+
+    def with_record(self, record: RunRecord) -> Planned:
+        """The same, one turn further."""
+        return Planned(self.prompt, self.settings, (*self.done, record))
 
 
 def plan(
     prompts: Sequence[Prompt], ways: Sequence[tuple[str, int]], settings: RunSettings
 ) -> list[Planned]:
-    """Every prompt in every way; a prompt's ways follow each other, so that drift hits them alike.
-
-    Of a prompt with several turns the first is run.
-    """
+    """Every prompt in every way; a prompt's ways follow each other: drift hits them alike."""
     return [
         Planned(
             prompt,
@@ -61,16 +101,35 @@ def plan(
     ]
 
 
+def resumed(planned: Planned, kept: Callable[[str, RunSettings], RunRecord | None]) -> Planned:
+    """The same with the records that were kept, turn by turn up to the first that was not.
+
+    `kept` finds the record of a prompt's id and exactly these settings: a turn behind another reply
+    is another run.
+    """
+    while (settings := planned.next) and (record := kept(planned.prompt.id, settings)):
+        planned = planned.with_record(record)
+    return planned
+
+
 def run_bench(
     bench: Workbench, planned: Sequence[Planned], *, report: Report, pause: Pause
-) -> Iterator[BenchRun]:
-    """Runs what is planned, in order. Raises Cancelled when `pause` does, and Problem."""
-    for done, one in enumerate(planned):
-        report(Progress(one.name, done, len(planned), "runs"))
-        record = _run(bench, one, report=report, pause=pause)
-        if record.outcome == "cancelled":
-            raise Cancelled
-        yield BenchRun(one.prompt.id, one.prompt.category, record)
+) -> Iterator[BenchRun | BrokenOff]:
+    """Runs what is left of the plan, in order. Raises Cancelled when `pause` does, and Problem."""
+    total = sum(len(one.prompt.turns) for one in planned)
+    done = sum(len(one.done) for one in planned)
+    for one in planned:
+        conversation = Conversation(one.prompt.turns)
+        while (settings := one.next) is not None:
+            report(Progress(_stage(one), done, total, "runs"))
+            record = _run(bench, one.name, settings, conversation, report=report, pause=pause)
+            if isinstance(record, str):
+                turns = len(one.prompt.turns)
+                done += turns - len(one.done)
+                yield BrokenOff(one.name, len(one.done), turns, record)
+                break
+            one, done = one.with_record(record), done + 1
+            yield BenchRun(one.prompt.id, one.prompt.category, record)
 
 
 def bench_costs(
@@ -88,19 +147,39 @@ def bench_costs(
     )
 
 
-def _run(bench: Workbench, one: Planned, *, report: Report, pause: Pause) -> RunRecord:
+def _stage(one: Planned) -> str:
+    turn = f", turn {len(one.done) + 1}" if len(one.prompt.turns) > 1 else ""
+    return f"{one.name}{turn}"
+
+
+def _run(
+    bench: Workbench,
+    name: str,
+    settings: RunSettings,
+    conversation: Conversation,
+    *,
+    report: Report,
+    pause: Pause,
+) -> RunRecord | str:
+    """The record of a turn, or why there is none. Raises Cancelled, and Problem."""
     events: list[RunEvent] = []
-    bench.run(
-        one.name,
-        one.settings,
-        emit=events.append,
-        report=lambda _: None,
-        pause=pause,
-        costing=False,
-    )
+    try:
+        bench.run(
+            name,
+            settings,
+            emit=events.append,
+            report=lambda _: None,
+            pause=pause,
+            conversation=conversation,
+            costing=False,
+        )
+    except ContextFull as full:
+        return full.message
     started, *rest = events
     assert isinstance(started, RunStarted)
     record = RunRecord.begin(started)
     for event in rest:
         record.apply(event)
-    return record
+    if record.outcome == "cancelled":
+        raise Cancelled
+    return record.message if record.outcome == "failed" else record

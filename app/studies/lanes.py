@@ -16,11 +16,13 @@ from app.decoding.drivers import Pause, Sessions, run_lane
 from app.decoding.loop import LaneEvent, LaneSetup, decode
 from app.decoding.proposers import Surroundings, make_proposer
 from app.decoding.verifiers import make_verifier
+from app.models.loading import LoadedModel
 from app.models.pair import LoadedPair
 from app.models.session import Session
 from app.run.events import At, LaneEnded
 from app.run.methods import Method
 from app.run.settings import RunSettings
+from app.studies.conversation import Conversation, Room
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +33,25 @@ class LaneMaker:
     settings: RunSettings
     prompt_ids: tuple[int, ...]
     context: int
+    conversation: Conversation | None = None
+    """Keeps the sessions for the turns that follow; None for a run that stands alone."""
+    conversation_tokens: int = 0
+    """Tokens that the whole conversation may take."""
 
     def open(self, at: At, pause: Pause) -> Iterator[LaneEvent]:
-        """The events of a fresh lane; nothing runs before the first is asked for."""
+        """The events of a lane; nothing runs before the first is asked for.
+
+        Its sessions are empty, but for what the turns before have read of the prompt.
+        """
         yield from self.run(at, self.open_sessions(at), pause)
 
     def open_sessions(self, at: At) -> Sessions:
-        """Empty sessions for a lane."""
+        """Sessions for a lane, as `open` has them."""
         return Sessions(self._sessions(at))
 
     def run(self, at: At, sessions: Sessions, pause: Pause) -> Iterator[LaneEvent]:
         """The events of a lane in these sessions, which hold nothing but a start of the prompt."""
-        setup = self._setup(at)
+        setup = self._setup(at, reused=sessions.held("target"))
         for event in run_lane(decode(setup), sessions, _off_the_clock(pause, setup.clock)):
             if isinstance(event, LaneEnded):
                 event = msgspec.structs.replace(event, cache_bytes=sessions.byte_count)
@@ -69,7 +78,7 @@ class LaneMaker:
 
     @property
     def capacity(self) -> int:
-        """Tokens that a session has to hold."""
+        """Tokens that a session has to hold in this run."""
         wanted = len(self.prompt_ids) + self.settings.max_new_tokens
         return min(wanted, self.context)
 
@@ -81,7 +90,7 @@ class LaneMaker:
     def _speculates(self, at: At) -> bool:
         return at.lane == "speculative" and not self.refusal
 
-    def _setup(self, at: At) -> LaneSetup:
+    def _setup(self, at: At, *, reused: int = 0) -> LaneSetup:
         settings = self.settings
         text = Text(
             ids=list(self.prompt_ids),
@@ -102,7 +111,8 @@ class LaneMaker:
             clock=clock_for(self.pair.target.model.device),
             context=self.context,
             detail=settings.detail,
-            first_draw=len(self.prompt_ids) if settings.continues else 0,
+            reused=reused,
+            first_draw=len(self.prompt_ids) if settings.continues or settings.earlier else 0,
         )
 
     def _proposer(self, at: At) -> Proposer:
@@ -127,11 +137,20 @@ class LaneMaker:
         return Fixed(self.settings.draft_length)
 
     def _sessions(self, at: At) -> dict[Role, Session]:
-        sessions: dict[Role, Session] = {"target": self.pair.target.model.open(self.capacity)}
+        sessions: dict[Role, Session] = {"target": self._session(at, "target", self.pair.target)}
         draft = self.pair.draft
         if draft is not None and self.drafts_with_model and self._speculates(at):
-            sessions["draft"] = draft.model.open(min(self.capacity, draft.model.context_length))
+            sessions["draft"] = self._session(at, "draft", draft)
         return sessions
+
+    def _session(self, at: At, role: Role, loaded: LoadedModel) -> Session:
+        """An empty session, or the conversation's own."""
+        context = min(self.context, loaded.model.context_length)
+        wanted = max(self.capacity, self.conversation_tokens)
+        room = Room(needed=min(self.capacity, context), wanted=min(wanted, context))
+        if self.conversation is None:
+            return loaded.model.open(room.needed)
+        return self.conversation.session(at, role, loaded=loaded, ids=self.prompt_ids, room=room)
 
 
 def _off_the_clock(pause: Pause, clock: Clock) -> Pause:

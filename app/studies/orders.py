@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from app.decoding.drivers import Pause, interleave
 from app.decoding.loop import LaneEvent
 from app.run.events import At, LaneEnded, LaneName
@@ -45,7 +47,7 @@ def lane_events(maker: LaneMaker, run: str, pause: Pause) -> Events:
         nonlocal stopped
         if stopped:
             return
-        for event in maker.open(at, pause):
+        for event in maker.open(msgspec.structs.replace(at, turn=settings.turn), pause):
             stopped = stopped or (isinstance(event, LaneEnded) and event.finish == "cancelled")
             yield event
 

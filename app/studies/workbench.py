@@ -31,11 +31,12 @@ from app.run.events import (
 from app.run.identities import violations
 from app.run.methods import Method
 from app.run.preparation import EngineReady, Prepare, Prepared
-from app.run.problems import Cancelled, Problem
+from app.run.problems import Cancelled, ContextFull, Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
 from app.studies.audit import audit_lane
 from app.studies.conditions import watch
+from app.studies.conversation import Conversation
 from app.studies.divergence import find_divergence
 from app.studies.lanes import LaneMaker
 from app.studies.orders import lane_events, unfinished
@@ -84,16 +85,18 @@ class Workbench:
         report: Report,
         pause: Pause,
         costing: bool = True,
+        conversation: Conversation | None = None,
     ) -> None:
         """Runs these settings, telling every event from RunStarted to RunEnded. Without `costing`
         nothing is measured after the lanes: for a study that knows its costs.
 
-        Raises Problem and Cancelled only before RunStarted; later ones become RunEnded.
+        As a turn of a conversation it goes on with what the turns before have read. Raises Problem
+        and Cancelled only before RunStarted; later ones become RunEnded.
         """
         settings.check()
         Method.named(settings.method).filled(settings.method_options)
         pair = self.loaded(preparation(settings), report=report, pause=pause)
-        maker = _lane_maker(pair, settings)
+        maker = _lane_maker(pair, settings, conversation)
         for event in _events(run, maker, costing=costing, report=report, pause=pause):
             emit(event)
 
@@ -104,7 +107,9 @@ class Workbench:
         """
         wanted.check()
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
-        return audit_lane(_lane_maker(pair, wanted.settings), wanted, report=report, pause=pause)
+        return audit_lane(
+            _lane_maker(pair, wanted.settings, None), wanted, report=report, pause=pause
+        )
 
     def count_tokens(self, prompt: str, *, system: str = "", raw: bool = False) -> int:
         """Tokens of a prompt as the loaded target reads it. Raises Problem if nothing is loaded."""
@@ -157,18 +162,21 @@ def _events(
     yield _ended(record, stop, peak_bytes)
 
 
-def _lane_maker(pair: LoadedPair, settings: RunSettings) -> LaneMaker:
+def _lane_maker(
+    pair: LoadedPair, settings: RunSettings, conversation: Conversation | None
+) -> LaneMaker:
     """The maker of a run's lanes. Raises Problem for a prompt or a method that cannot work."""
     model = pair.target.model
     context = min(settings.context_length or model.context_length, model.context_length)
     ids = _prompt_ids(pair, settings)
     if len(ids) >= context:
-        raise Problem(
+        raise ContextFull(
             f"The prompt has {len(ids)} tokens, and the context holds {context}: nothing could be "
             "written.",
             "Shorten the prompt, or raise the context length if the model allows it.",
         )
-    maker = LaneMaker(pair, settings, tuple(ids), context)
+    tokens = conversation.tokens(settings, pair.tokenizer) if conversation else 0
+    maker = LaneMaker(pair, settings, tuple(ids), context, conversation, tokens)
     maker.check()
     return maker
 
@@ -177,7 +185,7 @@ def _prompt_ids(pair: LoadedPair, settings: RunSettings) -> Sequence[int]:
     """The ids to read: of the prompt, or of the run that is continued."""
     if not settings.continues:
         return pair.tokenizer.encode_prompt(
-            settings.prompt, system=settings.system, raw=settings.raw
+            settings.prompt, system=settings.system, earlier=settings.earlier, raw=settings.raw
         )
     if not all(0 <= token < pair.target.model.rows for token in settings.prompt_ids):
         raise Problem(

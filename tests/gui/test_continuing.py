@@ -14,6 +14,7 @@ from app.gui.lane_text import LaneText
 from app.gui.private_run import without_text
 from app.history import History
 from app.run.events import At, LaneEnded
+from app.run.settings import Message
 
 MORE = " More ships came in."
 
@@ -210,3 +211,8 @@ def pieces(text: str) -> list[str]:
     from scripted_engine import pieces_of
 
     return pieces_of(text)
+
+
+def test_a_private_run_keeps_no_word_of_the_turns_before():
+    said = (Message("user", "secret"), Message("assistant", "secret"))
+    assert "secret" not in str(without_text(record_of(run_of(earlier=said))))

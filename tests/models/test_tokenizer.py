@@ -6,6 +6,7 @@ from tokenizers import models, pre_tokenizers
 
 from app.models.tokenizer import Tokenizer
 from app.run.problems import Problem
+from app.run.settings import Message
 
 
 def folder(path, *, begins=True, template=""):
@@ -58,3 +59,20 @@ def test_a_tokenizer_file_that_is_not_whole_is_a_problem(tmp_path, text):
     (folder(tmp_path) / "tokenizer.json").write_text(text, encoding="utf-8")
     with pytest.raises(Problem, match="tokenizer"):
         Tokenizer(tmp_path)
+
+
+SAID = (Message("user", "a"), Message("assistant", "b"))
+
+
+def test_a_template_is_given_what_was_said_before(tmp_path):
+    template = "{% for one in messages %}{{ one.role[0] }}:{{ one.content }};{% endfor %}"
+    tokenizer = Tokenizer(folder(tmp_path, template=template))
+    ids = tokenizer.encode_prompt("c", system="z", earlier=SAID)
+    assert ids == tokenizer.encode_prompt("s:z;u:a;a:b;u:c;", raw=True)
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_without_a_template_blank_lines_part_what_was_said(tmp_path, raw):
+    tokenizer = Tokenizer(folder(tmp_path, begins=False, template="{{ 1 }}" if raw else ""))
+    ids = tokenizer.encode_prompt("c", system="z", earlier=SAID, raw=raw)
+    assert ids == tokenizer.encode_prompt("z\n\na\n\nb\n\nc", raw=True)

@@ -1,10 +1,13 @@
 """What a bench comes to, against sums done by hand."""
 
+import csv
+import io
 import json
 
 import pytest
 from recorded import lane_events, record_of, started
 
+from app.reports.bench_report import BENCH_FORMATS
 from app.reports.bench_summary import summarise_bench
 from app.run.cost import PassCosts
 from app.run.events import RunEnded
@@ -95,3 +98,48 @@ def test_json_is_strict_and_has_the_promised_keys():
 
 def test_nothing_measured_is_nothing():
     assert summarise_bench([]) is None
+
+
+def test_the_ratio_of_means_weighs_prompts_alike():
+    # Speeds 3 and 1 tokens/s beside 1 and 1: means 2 and 1, though the sums give 1.5.
+    found = summarise_bench([("p1", "a", record(1.0, 1.0)), ("p2", "a", record(3.0, 1.0))])
+    assert found.overall.speedup_of_means.value == pytest.approx(2.0)
+    assert found.overall.decode_speedup.value == pytest.approx(1.5)
+
+
+def test_the_turns_of_a_prompt_are_one_of_its_means():
+    # p1 wrote 12 tokens in 2 + 6 s over its turns: 1.5 a second; p2 6 in 2 s: 3 a second.
+    runs = [("p1", "a", record(1.0, 1.0)), ("p1", "a", record(3.0, 1.0))]
+    found = summarise_bench([*runs, ("p2", "a", record(1.0, 1.0))])
+    assert found.overall.speedup_of_means.value == pytest.approx((1.5 + 3.0) / 2)
+    assert (found.overall.prompts, found.overall.turns) == (2, 3)
+
+
+def test_request_speedup_counts_the_prompt_pass():
+    # 0.5 s to the first token in both lanes, then 2 s beside 6 s.
+    found = summarise_bench([("p", "a", record(1.0, 1.0))])
+    assert found.overall.request_speedup.value == pytest.approx(6.5 / 2.5)
+    # The turns of a prompt are one pair, and one pair has no interval.
+    turns = summarise_bench([("p", "a", record(1.0, 1.0)), ("p", "a", record(3.0, 1.0))])
+    assert turns.overall.request_speedup.value == pytest.approx(13 / 9)
+    assert turns.overall.request_speedup.low is None
+
+
+def test_waiting_is_told_for_both_lanes():
+    found = summarise_bench([("p", "a", record(1.5, 1.0))]).overall
+    assert found.speculative_chunk_gaps.p95 == pytest.approx(1.5)
+    assert found.speculative_seconds_per_token.p50 == pytest.approx(0.5)
+    assert found.baseline_chunk_gaps.p50 == found.baseline_seconds_per_token.p90 == 1.0
+
+
+def test_reports_are_safe_to_open():
+    hostile = ["=1+1|x", "<script>alert(1)</script>", "[bold]\x1b[31m"]
+    runs = [("p", name, record(1.0, 1.0)) for name in hostile]
+    found = summarise_bench(runs, COSTS, notes=["<b>note</b>"])
+    page = BENCH_FORMATS[".html"](found)
+    assert "<script>" not in page
+    assert "&lt;b&gt;note" in page
+    assert "\x1b" not in page + BENCH_FORMATS[".md"](found)
+    rows = list(csv.reader(io.StringIO(BENCH_FORMATS[".csv"](found))))
+    assert rows[1][2] == "'=1+1|x"
+    assert len({len(row) for row in rows}) == 1

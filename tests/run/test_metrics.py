@@ -282,3 +282,37 @@ def test_gaps_are_of_rounds_and_seconds_a_token_of_tokens():
     assert chunk_gaps(repetition) == [0.75, 0.625]
     assert seconds_per_token(repetition) == [0.25, 0.25, 0.25, 0.625]
     assert chunk_gaps(Repetition(AT)) == seconds_per_token(Repetition(AT)) == []
+
+
+def test_the_tokens_of_a_round_share_its_seconds():
+    four, two = (Phases(verify=seconds) for seconds in (0.4, 0.6))
+    lane = repetition_of(round_of("aaab", phases=four), round_of("ac", "r", phases=two))
+    assert seconds_per_token(lane) == pytest.approx([0.1] * 4 + [0.3] * 2)
+    assert chunk_gaps(lane) == pytest.approx([0.4, 0.6])
+    assert seconds_per_token(repetition_of()) == chunk_gaps(repetition_of()) == []
+
+
+def shown(text, *, held_back=0):
+    """A round of a second that adds this text."""
+    token = Token(2, text, "plain")
+    return msgspec.structs.replace(
+        round_of("p", phases=Phases(verify=1.0)), committed=(token,), held_back=held_back
+    )
+
+
+def test_a_round_that_shows_nothing_adds_to_the_next_gap():
+    # Half a character; then a possible beginning of a stop string, which turns out to be none.
+    assert chunk_gaps(repetition_of(shown("x"), shown(""), shown("é"))) == [1.0, 2.0]
+    held = repetition_of(shown("x"), shown("\n", held_back=1), shown("y"), shown("z"))
+    assert chunk_gaps(held) == [1.0, 2.0, 1.0]
+
+
+def test_a_stop_string_is_never_shown():
+    lane = repetition_of(shown("x"), shown("STOP"), finish="stop string")
+    lane.dropped = 4
+    assert chunk_gaps(lane) == [1.0]
+
+
+def test_before_the_first_chunk_there_is_no_gap():
+    lane = repetition_of(shown(""), shown("x"), shown("y"), first=Token(1, "", "first"))
+    assert chunk_gaps(lane) == [1.0]

@@ -1,22 +1,22 @@
 """A bench runs every prompt in every way, and can be stopped and gone on with."""
 
-import json
-import subprocess
-import sys
-
+import msgspec
 import pytest
+import talking
+from recorded import lane_events, record_of, started
 
 from app.cli.asked import bench_ways
 from app.library.prompts_set import Prompt
+from app.run.events import RunEnded
 from app.run.problems import Cancelled, Problem
-from app.run.settings import RunSettings
-from app.studies.bench import bench_costs, plan, run_bench
+from app.run.settings import Message, RunSettings
+from app.studies.bench import BrokenOff, bench_costs, plan, resumed, run_bench
 
 PROMPTS = [
     Prompt("p1", "chat", ("Say one two three, one two three.",)),
     Prompt("p2", "code", ("Write: x = 1", "And again.")),
 ]
-SETTINGS = RunSettings(pair="embedded", prompt="", precision="bf16", max_new_tokens=6)
+SETTINGS = RunSettings(pair="toy", prompt="", max_new_tokens=6)
 
 
 def test_every_prompt_in_every_way():
@@ -44,48 +44,81 @@ def test_ways_are_read_from_words(catalogue):
             bench_ways(pair, None, wrong or ",")
 
 
-@pytest.mark.embedded
-def test_a_bench_yields_records_and_costs(workbench):
-    told = []
+def kept_none(prompt, settings):
+    return None
+
+
+def test_the_next_turn_follows_the_reply_that_was_kept():
+    reply = record_of(*lane_events("speculative", [[2, 3]]), prompt="Write: x = 1")
+    text = reply.repetitions("speculative")[0].text
+    one = plan(PROMPTS[1:], [("ngram", 2)], SETTINGS)[0]
+
+    def kept(prompt, settings):
+        assert prompt == "p2"
+        return reply if settings == one.settings else None
+
+    found = resumed(one, kept)
+    assert found.done == (reply,)
+    assert found.next.prompt == "And again."
+    assert found.next.earlier == (Message("user", "Write: x = 1"), Message("assistant", text))
+    assert resumed(one, kept_none) == one
+    assert found.with_record(reply).next is None
+
+
+def test_a_bench_yields_records_and_costs():
+    told, bench = [], talking.bench()
     planned = plan(PROMPTS, [("ngram", 3)], SETTINGS)
-    runs = list(run_bench(workbench, planned, report=told.append, pause=lambda: None))
-    assert [(run.prompt, run.category) for run in runs] == [("p1", "chat"), ("p2", "code")]
+    runs = list(run_bench(bench, planned, report=told.append, pause=lambda: None))
+    assert [(run.prompt, run.category) for run in runs] == [
+        ("p1", "chat"), ("p2", "code"), ("p2", "code"),
+    ]  # fmt: skip
     assert all(run.record.repetitions("baseline")[0].rounds for run in runs)
-    assert [(progress.done, progress.total) for progress in told] == [(0, 2), (1, 2)]
-    costs = bench_costs(workbench, SETTINGS, 3, report=told.append, pause=lambda: None)
+    assert [run.record.settings.turn for run in runs] == [0, 0, 1]
+    assert runs[2].record.repetitions("speculative")[0].prompt_reused > 0
+    assert [(progress.done, progress.total) for progress in told] == [(0, 3), (1, 3), (2, 3)]
+    costs = bench_costs(bench, SETTINGS, 3, report=told.append, pause=lambda: None)
     assert sorted(costs.seconds) == list(range(1, 10))
-    assert costs.draft_step is None
 
 
-@pytest.mark.embedded
-def test_a_stop_ends_a_bench(workbench):
+def test_nothing_is_reused_between_prompts_or_ways():
+    prompts = [Prompt(name, "c", ("the very same",)) for name in ("a", "b")]
+    planned = plan(prompts, [("ngram", 1), ("ngram", 2)], SETTINGS)
+    runs = list(run_bench(talking.bench(), planned, report=print, pause=lambda: None))
+    lanes = [lane for run in runs for lane in run.record.lanes]
+    assert len(runs) == 4
+    assert {each.prompt_reused for lane in lanes for each in lane.repetitions} == {0}
+
+
+def test_a_run_that_fails_breaks_its_prompt_off_and_no_other():
+    class Failing:
+        def run(self, name, settings, *, emit, **how):
+            emit(started(prompt=settings.prompt))
+            outcome = "failed" if name.startswith("p1") else "finished"
+            for event in lane_events("speculative", [[2]]):
+                emit(event)
+            emit(RunEnded("r", outcome, "NaN." if outcome == "failed" else ""))
+
+    planned = plan(PROMPTS, [("ngram", 2)], SETTINGS)
+    runs = list(run_bench(Failing(), planned, report=lambda _: None, pause=lambda: None))
+    assert runs[0] == BrokenOff("p1 with ngram 2", 0, 1, "NaN.")
+    assert [run.record.settings.prompt for run in runs[1:]] == ["Write: x = 1", "And again."]
+
+
+def test_a_stop_ends_a_bench():
     def stop():
         raise Cancelled
 
+    planned = plan(PROMPTS, [("ngram", 3)], SETTINGS)
     with pytest.raises(Cancelled):
-        list(
-            run_bench(workbench, plan(PROMPTS, [("ngram", 3)], SETTINGS), report=print, pause=stop)
-        )
+        list(run_bench(talking.bench(), planned, report=lambda _: None, pause=stop))
 
 
 @pytest.mark.embedded
-def test_a_bench_on_the_terminal_goes_on_where_it_stopped(tmp_path):
-    prompts = tmp_path / "prompts.jsonl"
-    lines = [{"question_id": n, "category": "c", "turns": [f"Count to {n}."]} for n in (3, 4)]
-    prompts.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    kept = tmp_path / "kept.jsonl"
-    command = [sys.executable, "-m", "app", "bench", "--prompts", str(prompts), "--json"]
-    command += ["--max-new-tokens", "4", "--precision", "bf16", "--repeats", "1"]
-    command += ["--draft-lengths", "2", "--resume", str(kept)]
-    first = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert first.returncode == 0, first.stderr
-    found = json.loads(first.stdout)
-    assert found["overall"]["prompts"] == 2
-    assert found["cost"]["seconds"]["3"] > 0
-    whole = kept.read_bytes()
-    # A kill may cut the last line off: that run is measured again, the other is not.
-    kept.write_bytes(whole[: len(whole) - 40])
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout)["overall"]["prompts"] == 2
-    assert "3 with" not in again.stderr
+def test_a_conversation_with_the_embedded_model(workbench):
+    settings = msgspec.structs.replace(SETTINGS, pair="embedded", precision="bf16")
+    planned = plan(PROMPTS[1:], [("ngram", 3)], settings)
+    first, second = run_bench(workbench, planned, report=lambda _: None, pause=lambda: None)
+    lanes = [lane.repetitions[0] for lane in second.record.lanes]
+    assert all(lane.rounds for lane in lanes)
+    # The template begins both turns alike, and the second holds the whole first prompt.
+    assert min(lane.prompt_reused for lane in lanes) >= len(first.record.prompt_ids) - 4

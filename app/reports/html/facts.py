@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from app.reports.conditions import limits
 from app.reports.html.tables import Table
+from app.reports.markdown_report import reused
 from app.run.events import ModelFacts
 from app.run.figures import NOTHING
 from app.run.methods import METHODS, Method
@@ -154,7 +155,7 @@ def _prompt(record: RunRecord) -> list[Row]:
     limits = Counter(each.limited_by for each in rounds).most_common()
     template = "without a chat template" if record.settings.raw else "chat template included"
     return [
-        ("prompt", f"{len(record.prompt_ids)} tokens, {template}"),
+        ("prompt", f"{len(record.prompt_ids)} tokens, {template}{reused(record)}"),
         ("SHA-256 of the prompt's ids", ids_hash(record.prompt_ids)),
         ("ids that end a text", ", ".join(map(str, record.end_ids)) or "none"),
         ("ended by", "; ".join(ended) or NOTHING),

@@ -18,10 +18,10 @@ POLICY = Markup("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
 """What a browser may load for the page: nothing but the style inside it."""
 
 
-def filled(values: Mapping[str, object]) -> str:
+def filled(values: Mapping[str, object], template: str = "report.html.jinja") -> str:
     """The template with these values. Raises jinja2.UndefinedError where one is missing."""
     style = files.resource("report/style.css").read_text(encoding="utf-8")
-    page = _environment().get_template("report.html.jinja")
+    page = _environment().get_template(template)
     return page.render(values, style=Markup(style), policy=POLICY) + "\n"
 
 

@@ -1,0 +1,106 @@
+"""The file from which a bench goes on: a line a finished run, and the costs of passes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from app.run.cost import PassCosts
+from app.run.problems import Problem
+from app.run.record import RunRecord
+from app.run.settings import RunSettings
+
+
+class KeptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="run"):
+    """One finished turn of a prompt."""
+
+    prompt: str
+    category: str
+    record: RunRecord
+
+
+class KeptCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="costs"):
+    """What passes cost for the models of these settings."""
+
+    settings: RunSettings
+    costs: PassCosts
+
+    def hold_for(self, settings: RunSettings, longest_draft: int) -> bool:
+        """Whether they are those of the same models, for drafts of this length."""
+        mine, other = (
+            (one.pair, one.precision, one.draft_precision, one.device)
+            for one in (self.settings, settings)
+        )
+        return mine == other and self.costs.longest_draft >= longest_draft
+
+
+class BenchFile:
+    """What was kept, and where more is kept; without a path nothing is written."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._runs: dict[tuple[str, bytes], KeptRun] = {}
+        self._costs: list[KeptCosts] = []
+        for one in _read(path) if path else []:
+            self._take(one)
+
+    def record(self, prompt: str, settings: RunSettings) -> RunRecord | None:
+        """The record of this prompt with exactly these settings, if it is kept."""
+        found = self._runs.get(_key(prompt, settings))
+        return found.record if found else None
+
+    def costs(self, settings: RunSettings, longest_draft: int) -> PassCosts | None:
+        """The costs that were measured last for these settings, if there are any."""
+        held = [one for one in self._costs if one.hold_for(settings, longest_draft)]
+        return held[-1].costs if held else None
+
+    def keep(self, one: KeptRun | KeptCosts) -> None:
+        """Adds a line. Raises Problem if it cannot be written."""
+        self._take(one)
+        if self._path is None:
+            return
+        try:
+            with self._path.open("ab") as file:
+                file.write(msgspec.json.encode(one) + b"\n")
+        except OSError as error:
+            raise Problem(
+                f"{self._path} cannot be written: {error.strerror}.", "Name another file."
+            ) from None
+
+    def _take(self, one: KeptRun | KeptCosts) -> None:
+        if isinstance(one, KeptRun):
+            self._runs[_key(one.prompt, one.record.settings)] = one
+        else:
+            self._costs.append(one)
+
+
+def _key(prompt: str, settings: RunSettings) -> tuple[str, bytes]:
+    """The same for the same prompt, turn and settings, and for the same replies before it."""
+    return prompt, msgspec.json.encode(settings)
+
+
+def _read(path: Path) -> list[KeptRun | KeptCosts]:
+    """What an earlier bench has kept; a last line that a kill has cut off is taken away."""
+    try:
+        if not path.exists():
+            return []
+        *lines, cut = path.read_bytes().split(b"\n")
+        kept = [_decoded(line, number, path=path) for number, line in enumerate(lines, start=1)]
+        if cut:
+            os.truncate(path, path.stat().st_size - len(cut))
+    except OSError as error:
+        remedy = "Name a file that an earlier bench has written, or a new one."
+        raise Problem(f"{path} cannot be read: {error.strerror}.", remedy) from None
+    return kept
+
+
+def _decoded(line: bytes, number: int, *, path: Path) -> KeptRun | KeptCosts:
+    try:
+        return msgspec.json.decode(line, type=KeptRun | KeptCosts)
+    except (msgspec.MsgspecError, ValueError):
+        raise Problem(
+            f"{path}, line {number} is not a run of a bench.",
+            "Name the file that an earlier bench has written, or a new one.",
+        ) from None

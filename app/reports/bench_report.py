@@ -1,0 +1,89 @@
+"""The reports of a bench: an object, a page of tables, or a row a way and category."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from app.reports.bench_figures import CategoryFigures
+from app.reports.bench_summary import BenchSummary
+from app.reports.bench_tables import ALL, bench_tables, definitions, sentence
+from app.reports.csv_report import Cell, sheet
+from app.reports.html.page import filled
+from app.reports.html.tables import Table
+from app.reports.markdown_report import table
+from app.reports.plain_text import inline
+from app.reports.writing import check_report_path, write_files
+
+BENCH_FORMATS: dict[str, Callable[[BenchSummary], str]] = {
+    ".json": lambda summary: summary.json() + "\n",
+    ".csv": lambda summary: _csv(summary),
+    ".md": lambda summary: _markdown(summary),
+    ".html": lambda summary: _html(summary),
+}
+"""The formats on offer, by the suffix that chooses them."""
+
+
+def write_bench_report(summary: BenchSummary, path: Path) -> None:
+    """Writes a report in the format of its suffix, in the place of one that is there.
+
+    Raises Problem.
+    """
+    check_report_path(path, overwrite=True)
+    write_files({path: BENCH_FORMATS[path.suffix.lower()](summary)})
+
+
+def _csv(summary: BenchSummary) -> str:
+    """A row a way and category, and one for all categories; intervals have three columns."""
+    rows = [
+        (way.method, way.draft_length, name, *_cells(one).values())
+        for way in summary.ways
+        for name, one in (*way.categories.items(), (ALL, way.overall))
+    ]
+    columns = ("method", "draft_length", "category", *_cells(summary.overall))
+    return sheet(columns, rows)
+
+
+def _cells(figures: CategoryFigures) -> dict[str, Cell]:
+    """Every figure by the name of its column; those of several parts a column each."""
+    cells: dict[str, Cell] = {}
+    for name, value in msgspec.to_builtins(figures).items():
+        for part in _PARTS.get(name, ("",)):
+            of: Any = value.get(part) if isinstance(value, dict) else value
+            cells[f"{name}_{part}".removesuffix("_value").removesuffix("_")] = of
+    return cells
+
+
+_INTERVAL = ("value", "low", "high")
+_SHARES = ("p50", "p90", "p95")
+_PARTS: dict[str, tuple[str, ...]] = {
+    "decode_speedup": _INTERVAL,
+    "speedup_of_means": _INTERVAL,
+    "request_speedup": _INTERVAL,
+    "speculative_chunk_gaps": _SHARES,
+    "baseline_chunk_gaps": _SHARES,
+    "speculative_seconds_per_token": _SHARES,
+    "baseline_seconds_per_token": _SHARES,
+}
+
+
+def _markdown(summary: BenchSummary) -> str:
+    parts = ["# A bench of Foretoken", f"**{inline(_best(summary))}**"]
+    parts += [f"> {inline(note)}" for note in summary.notes]
+    for one in (*bench_tables(summary), definitions()):
+        parts += [f"## {inline(one.caption)}", table(one.head, one.rows)]
+        parts += [inline(one.note)] if one.note else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _html(summary: BenchSummary) -> str:
+    tables: list[Table] = [*bench_tables(summary), definitions()]
+    values = {"best": _best(summary), "notes": summary.notes, "tables": tables}
+    return filled(values, "bench.html.jinja")
+
+
+def _best(summary: BenchSummary) -> str:
+    return f"{summary.best.name}: {sentence(summary.verdict)}"

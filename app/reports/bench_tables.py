@@ -1,0 +1,136 @@
+"""A bench as tables: the same on the terminal and in every report for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.reports.bench_figures import DEFINITIONS, CategoryFigures, Interval
+from app.reports.bench_summary import BenchSummary, CostFigures, WayFigures
+from app.reports.html.tables import Table
+from app.run.figures import NOTHING
+from app.theory.percentiles import Percentiles
+
+ALL = "all together"
+
+_HEAD = (
+    "Category",
+    "Prompts",
+    "Turns",
+    "Tokens per loop",
+    "Accepted of drafted",
+    "Accepted of tested",
+    "Speculative, tokens/s",
+    "Baseline, tokens/s",
+    "Decode speed-up",
+    "Ratio of means",
+    "Request speed-up",
+)
+
+
+def bench_tables(summary: BenchSummary) -> list[Table]:
+    """Every table of a bench: the ways side by side, then each of them, waiting, and costs."""
+    several = [_side_by_side(summary.ways)] if len(summary.ways) > 1 else []
+    cost = [_cost(summary.cost)] if summary.cost else []
+    return [*several, *map(_way, summary.ways), _waiting(summary.ways), *cost]
+
+
+def definitions() -> Table:
+    """What the columns mean."""
+    return Table("Definitions", ("Column", "Meaning"), tuple(DEFINITIONS.items()), words=True)
+
+
+def sentence(text: str) -> str:
+    """A clause as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _side_by_side(ways: Sequence[WayFigures]) -> Table:
+    """The decode speed-up of every way, a row a category."""
+    head = ("Category", *(way.name for way in ways))
+    names = dict.fromkeys(name for way in ways for name in way.categories)
+    rows = [
+        (name, *(_speedup(way.categories[name]) if name in way.categories else NOTHING
+                 for way in ways))
+        for name in names
+    ]  # fmt: skip
+    rows.append((ALL, *(_speedup(way.overall) for way in ways)))
+    return Table("Decode speed-up", head, tuple(rows))
+
+
+def _speedup(figures: CategoryFigures) -> str:
+    return _interval(figures.decode_speedup)
+
+
+def _way(way: WayFigures) -> Table:
+    rows = [_row(name, one) for name, one in (*way.categories.items(), (ALL, way.overall))]
+    account = ""
+    if way.account is not None:
+        account = f" By the cost of its passes it should be {way.account:.2f}×."
+    return Table(sentence(way.name)[:-1], _HEAD, tuple(rows), sentence(way.verdict) + account)
+
+
+def _row(name: str, figures: CategoryFigures) -> tuple[str, ...]:
+    return (
+        name,
+        str(figures.prompts),
+        str(figures.turns),
+        _number(figures.tokens_per_loop),
+        _percent(figures.acceptance_rate),
+        _percent(figures.conditional_acceptance),
+        _number(figures.speculative_tokens_per_second),
+        _number(figures.baseline_tokens_per_second),
+        _interval(figures.decode_speedup),
+        _interval(figures.speedup_of_means),
+        _interval(figures.request_speedup),
+    )
+
+
+def _waiting(ways: Sequence[WayFigures]) -> Table:
+    """How long one waits for text, over all prompts, and what turns found in their caches."""
+    shares = ("p50", "p90", "p95")
+    head = ("Way", "Lane", *(f"Chunk gap {share}, ms" for share in shares))
+    head += (*(f"Per token {share}, ms" for share in shares), "Reused")
+    rows = []
+    for way in ways:
+        one = way.overall
+        reused = _percent(one.prompt_reused / one.prompt_tokens if one.prompt_tokens else None)
+        for lane, gaps, tokens in (
+            ("speculative", one.speculative_chunk_gaps, one.speculative_seconds_per_token),
+            ("baseline", one.baseline_chunk_gaps, one.baseline_seconds_per_token),
+        ):
+            rows.append((way.name, lane, *_milliseconds(gaps), *_milliseconds(tokens), reused))
+    return Table("Waiting, over all prompts", head, tuple(rows))
+
+
+def _cost(cost: CostFigures) -> Table:
+    rows = [
+        (f"target, {width} row{'s' if width > 1 else ''}", f"{1000 * seconds:.2f}")
+        for width, seconds in cost.seconds.items()
+    ]
+    if cost.draft_step is not None:
+        rows.append(("draft model, a step", f"{1000 * cost.draft_step:.2f}"))
+    return Table(
+        "Cost of a pass", ("Pass", "ms"), tuple(rows), "Medians, measured on this machine."
+    )
+
+
+def _milliseconds(found: Percentiles | None) -> tuple[str, ...]:
+    if found is None:
+        return (NOTHING,) * 3
+    return tuple(f"{1000 * seconds:.1f}" for seconds in (found.p50, found.p90, found.p95))
+
+
+def _interval(found: Interval | None) -> str:
+    if found is None:
+        return NOTHING
+    if found.low is None or found.high is None:
+        return f"{found.value:.2f}× (one pair)"
+    return f"{found.value:.2f}× ({found.low:.2f}–{found.high:.2f})"
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def _percent(value: float | None) -> str:
+    return NOTHING if value is None else f"{100 * value:.1f} %"
