@@ -107,9 +107,7 @@ class Workbench:
         """
         wanted.check()
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
-        return audit_lane(
-            _lane_maker(pair, wanted.settings, None), wanted, report=report, pause=pause
-        )
+        return audit_lane(_lane_maker(pair, wanted.settings), wanted, report=report, pause=pause)
 
     def count_tokens(self, prompt: str, *, system: str = "", raw: bool = False) -> int:
         """Tokens of a prompt as the loaded target reads it. Raises Problem if nothing is loaded."""
@@ -163,7 +161,7 @@ def _events(
 
 
 def _lane_maker(
-    pair: LoadedPair, settings: RunSettings, conversation: Conversation | None
+    pair: LoadedPair, settings: RunSettings, conversation: Conversation | None = None
 ) -> LaneMaker:
     """The maker of a run's lanes. Raises Problem for a prompt or a method that cannot work."""
     model = pair.target.model
