@@ -10,7 +10,10 @@ import torch
 from torch import Tensor
 
 from app.models.cache import SequenceCache, open_cache
+from app.models.lean_decoder import LeanDecoder, lean_decoder
 from app.models.machine import out_of_memory
+from app.models.packed_linear import pack
+from app.models.same_answers import answers_alike
 from app.models.session import Session
 from app.run.settings import Precision
 
@@ -31,7 +34,12 @@ class LanguageModel:
         self.folder = folder
         self.precision = precision
         self.unused_weights = unused_weights
+        self.parameters = int(inner.num_parameters())
+        """Weights, as many as the model has (a shared matrix counts once)."""
+        self.kernel = ""
+        """What computes the linear layers and the pass, where it is not transformers alone."""
         self._inner = inner
+        self._lean: LeanDecoder | None = None
         self._text_config = inner.config.get_text_config(decoder=True)
         parameters = inspect.signature(inner.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
@@ -45,7 +53,7 @@ class LanguageModel:
     @property
     def width(self) -> int:
         """Logits a row, padding included."""
-        return int(self._inner.get_output_embeddings().weight.shape[0])
+        return int(self._inner.get_output_embeddings().out_features)
 
     @property
     def rows(self) -> int:
@@ -77,11 +85,6 @@ class LanguageModel:
         return str(self._inner.config._attn_implementation)
 
     @property
-    def parameters(self) -> int:
-        """Weights, as many as the model has (a shared matrix counts once)."""
-        return int(self._inner.num_parameters())
-
-    @property
     def weight_bytes(self) -> int:
         """Bytes of all weights and buffers, computed from the tensors."""
         return int(self._inner.get_memory_footprint())
@@ -90,6 +93,22 @@ class LanguageModel:
     def inner(self) -> Any:
         """The transformers model itself, for tests and benchmarks to compare with."""
         return self._inner
+
+    def pack(self, dtype: torch.dtype) -> None:
+        """Takes the quick way on a CPU: packed linear layers, and a lean pass where one is known.
+
+        All weights come out in `dtype`, whatever they were loaded in.
+        The lean pass is taken only if it answers as transformers' own pass does.
+        """
+        self.kernel = pack(self._inner, dtype)
+        lean = lean_decoder(self._inner)
+        if lean is None:
+            return
+        if answers_alike(self._inner, lean):
+            self._lean = lean
+            self.kernel += ", lean pass"
+        else:
+            self.kernel += "; the lean pass answers differently and is not used"
 
     def open(self, capacity: int) -> Session:
         """An empty session with room for `capacity` tokens."""
@@ -105,6 +124,10 @@ class LanguageModel:
 
         Raises Problem when the device's memory is exhausted.
         """
+        if self._lean is not None:
+            states = self._lean.states(ids, cache)
+            cache.advance(len(ids))
+            return self._lean.logits(states[len(ids) - rows :])
         keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
         try:
             output = self._inner(
