@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from app.models.cache import SequenceCache, open_cache
-from app.models.lean_decoder import LeanDecoder, lean_decoder
+from app.models.fused_linear import fuse
+from app.models.lean_decoder import LeanDecoder, known
 from app.models.machine import out_of_memory
-from app.models.packed_linear import pack
+from app.models.packed_linear import pack, why_not_packed
 from app.models.same_answers import answers_alike
 from app.models.session import Session
 from app.run.settings import Precision
@@ -100,10 +101,15 @@ class LanguageModel:
         All weights come out in `dtype`, whatever they were loaded in.
         The lean pass is taken only if it answers as transformers' own pass does.
         """
+        kin = known(self._inner) and why_not_packed(dtype) is None
+        if kin:
+            fuse(self._inner, dtype)
         self.kernel = pack(self._inner, dtype)
-        lean = lean_decoder(self._inner)
-        if lean is None:
-            return
+        if kin:
+            self._take_lean_pass()
+
+    def _take_lean_pass(self) -> None:
+        lean = LeanDecoder(self._inner)
         if answers_alike(self._inner, lean):
             self._lean = lean
             self.kernel += ", lean pass"

@@ -39,22 +39,20 @@ class _Layer:
     """The parts of a decoder layer; queries and keys have norms of their own in Qwen3 only."""
 
     before: _Norm
-    query: PackedLinear
-    key: PackedLinear
-    value: PackedLinear
+    read: PackedLinear
+    """Queries, keys and values."""
     query_norm: _Norm | None
     key_norm: _Norm | None
     out: PackedLinear
     between: _Norm
-    gate: PackedLinear
-    up: PackedLinear
+    gate_and_up: PackedLinear
     down: PackedLinear
     window: int | None
     scale: float
 
 
 class LeanDecoder:
-    """A decoder over the packed weights of a transformers model, for one sequence at a time."""
+    """A decoder over the packed and fused weights of a model that is `known`, for one sequence."""
 
     def __init__(self, inner: Any) -> None:
         self._embeddings = inner.model.embed_tokens
@@ -63,6 +61,8 @@ class LeanDecoder:
         self._norm = _norm(inner.model.norm)
         self._output = inner.lm_head
         self._size = int(inner.model.layers[0].self_attn.head_dim)
+        self._heads = int(inner.config.num_attention_heads)
+        self._shared = int(inner.config.num_key_value_heads)
 
     def states(self, ids: Tensor, cache: SequenceCache) -> Tensor:
         """Feeds ids [n] behind the cache; the states behind the final norm, [n, hidden]."""
@@ -74,7 +74,8 @@ class LeanDecoder:
             attended = self._attend(layer, held, layer.before(x), (cosines, sines), masks)
             x = layer.out.plus(attended, x)
             y = layer.between(x)
-            x = layer.down.plus(layer.up.times(y, layer.gate.silu(y)), x)
+            gate, up = layer.gate_and_up(y).chunk(2, dim=-1)
+            x = layer.down.plus(functional.silu(gate) * up, x)
         return self._norm(x)
 
     def logits(self, states: Tensor) -> Tensor:
@@ -91,30 +92,28 @@ class LeanDecoder:
         masks: _Masks,
     ) -> Tensor:
         """What each row [n, hidden] gathers from the rows before it, [n, heads x size]."""
-        rows = len(x)
-        query = layer.query(x).view(rows, -1, self._size)
-        key = layer.key(x).view(rows, -1, self._size)
-        value = layer.value(x).view(rows, -1, self._size)
+        vectors = layer.read(x).view(len(x), -1, self._size)
+        turning, value = vectors[:, : -self._shared], vectors[:, -self._shared :]
         if layer.query_norm is not None and layer.key_norm is not None:
-            query, key = layer.query_norm(query), layer.key_norm(key)
-        query, key = _rotate(query, *rotation), _rotate(key, *rotation)
+            query, key = turning[:, : self._heads], turning[:, self._heads :]
+            turning = torch.cat([layer.query_norm(query), layer.key_norm(key)], dim=1)
+        turned = _rotate(turning, *rotation)
+        key = turned[:, self._heads :]
         keys, values = held.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
-        attend = _attend_folded if rows <= _FOLDED_ROWS else _attend_whole
-        return attend(query, keys, values, masks.of(layer.window), layer.scale)
+        attend = _attend_folded if len(x) <= _FOLDED_ROWS else _attend_whole
+        return attend(turned[:, : self._heads], keys, values, masks.of(layer.window), layer.scale)
 
 
-def lean_decoder(inner: Any) -> LeanDecoder | None:
-    """A lean decoder over a model of transformers, or None if it is not of a kind known here."""
+def known(inner: Any) -> bool:
+    """Whether a model of transformers is of a kind that a lean decoder computes."""
     config = inner.config
-    known = (
+    return (
         type(inner).__name__ in _CLASSES
         and config._attn_implementation == "sdpa"
         and config.hidden_act == "silu"
         and config.rope_parameters.get("rope_type") in STEADY
         and config.rope_parameters.get("partial_rotary_factor", 1.0) == 1.0
-        and not any(type(module) is torch.nn.Linear for module in inner.modules())
     )
-    return LeanDecoder(inner) if known else None
 
 
 class _Masks:
@@ -152,7 +151,9 @@ def _attend_folded(
     rows, heads, size = query.shape
     shared = keys.shape[1]
     group = heads // shared
-    folded = query.view(rows, shared, group, size).permute(1, 2, 0, 3).reshape(1, shared, -1, size)
+    folded = (
+        query.reshape(rows, shared, group, size).permute(1, 2, 0, 3).reshape(1, shared, -1, size)
+    )
     if mask is not None and group > 1:
         mask = mask.repeat(group, 1)
     answer = functional.scaled_dot_product_attention(
@@ -173,7 +174,7 @@ def _attend_whole(
 
 def _rotate(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """x [n, heads, size] turned by its positions; the first half's sines are negated."""
-    halves = x.view(*x.shape[:-1], 2, -1).flip(-2).view(x.shape)
+    halves = x.reshape(*x.shape[:-1], 2, -1).flip(-2).view(x.shape)
     return torch.addcmul(x * cosines, halves, sines)
 
 
@@ -182,15 +183,12 @@ def _layer(layer: Any, config: Any) -> _Layer:
     normed = hasattr(attention, "q_norm")
     return _Layer(
         before=_norm(layer.input_layernorm),
-        query=attention.q_proj,
-        key=attention.k_proj,
-        value=attention.v_proj,
+        read=attention.q_proj.fused.whole,
         query_norm=_norm(attention.q_norm) if normed else None,
         key_norm=_norm(attention.k_norm) if normed else None,
         out=attention.o_proj,
         between=_norm(layer.post_attention_layernorm),
-        gate=mlp.gate_proj,
-        up=mlp.up_proj,
+        gate_and_up=mlp.gate_proj.fused.whole,
         down=mlp.down_proj,
         window=_window(attention, config),
         scale=float(attention.scaling),

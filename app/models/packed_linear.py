@@ -7,6 +7,7 @@ arrange weights beforehand are private to torch, so they are tried before anythi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -23,19 +24,20 @@ _TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
 
 
 class PackedLinear(nn.Module):
-    """A linear layer without a gradient, its weights packed; answers as `nn.Linear` does."""
+    """Linear layers without a gradient, packed as one below the other; answers as they do."""
 
     packed: Tensor
     bias: Tensor | None
 
-    def __init__(self, plain: nn.Linear, dtype: torch.dtype) -> None:
+    def __init__(self, plain: Sequence[nn.Linear], dtype: torch.dtype) -> None:
         super().__init__()
-        self.in_features = plain.in_features
-        self.out_features = plain.out_features
-        given: Tensor | None = plain.bias
-        bias = None if given is None else given.detach().to(dtype)
-        weight = plain.weight.detach().to(dtype)
+        self.in_features = plain[0].in_features
+        self.out_features = sum(layer.out_features for layer in plain)
+        given: list[Tensor | None] = [layer.bias for layer in plain]
+        biases = [bias.to(dtype) for bias in given if bias is not None]
         with torch.no_grad():
+            bias = torch.cat(biases) if biases else None
+            weight = _stacked([layer.weight.detach().to(dtype) for layer in plain])
             packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
         self.register_buffer("packed", packed, persistent=False)
         self.register_buffer("bias", bias, persistent=False)
@@ -48,14 +50,6 @@ class PackedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """x [..., in] to [..., out]."""
         return _pointwise(x, self.packed, self.bias, "none", [], "")
-
-    def silu(self, x: Tensor) -> Tensor:
-        """SiLU of what `forward` answers, in the same kernel."""
-        return _pointwise(x, self.packed, self.bias, "swish", [], "")
-
-    def times(self, x: Tensor, other: Tensor) -> Tensor:
-        """What `forward` answers times other [..., out], in the same kernel."""
-        return _pointwise_binary(x, other, self.packed, self.bias, "mul")
 
     def plus(self, x: Tensor, other: Tensor) -> Tensor:
         """What `forward` answers plus other [..., out], in the same kernel."""
@@ -85,7 +79,7 @@ def _pack_layers(model: nn.Module, dtype: torch.dtype) -> None:
     ]
     while plain:
         parent, name, child = plain.pop()
-        setattr(parent, name, PackedLinear(child, dtype))
+        setattr(parent, name, PackedLinear([child], dtype))
         let_go(child.weight)
         del child
         return_free_memory()
@@ -126,15 +120,17 @@ def _apart(dtype: torch.dtype) -> float:
     plain.bias.copy_(torch.randn(48, generator=numbers))
     x, other = torch.randn(3, 64, generator=numbers), torch.randn(3, 48, generator=numbers)
     x, other = x.to(dtype), other.to(dtype)
-    packed, y = PackedLinear(plain, dtype), plain(x).float()
+    packed, y = PackedLinear([plain], dtype), plain(x).float()
     pairs = (
         (packed(x), y),
-        (packed.silu(x), nn.functional.silu(y)),
-        (packed.times(x, other), y * other),
         (packed.plus(x, other), y + other),
         (packed.weight, plain.weight),
     )
     return max(float((mine.float() - due).abs().max() / due.abs().max()) for mine, due in pairs)
+
+
+def _stacked(weights: list[Tensor]) -> Tensor:
+    return torch.cat(weights) if len(weights) > 1 else weights[0]
 
 
 def _pointwise(*arguments: Any) -> Tensor:

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from app.models import lean_decoder, packed_linear
+from app.models import language_model, lean_decoder, packed_linear
 from app.models.packed_linear import why_not_packed
 from app.models.proofs import prove_rewinding
 from app.models.session import Block
@@ -85,7 +85,10 @@ def test_logits_are_those_of_transformers(kind, changes):
         start += width
     with torch.inference_mode():
         theirs = reference(torch.tensor([text[:start]])).logits[0]
-    assert torch.allclose(torch.cat(mine), theirs, rtol=1e-3, atol=1e-3 * float(theirs.abs().max()))
+        inner = model.inner(torch.tensor([text[:start]])).logits[0]
+    near = {"rtol": 1e-3, "atol": 1e-3 * float(theirs.abs().max())}
+    assert torch.allclose(torch.cat(mine), theirs, **near)
+    assert torch.allclose(inner, theirs, **near)  # for training, which reads in batches
 
 
 @pytest.mark.parametrize(("kind", "changes"), KINDS)
@@ -175,7 +178,8 @@ def test_a_lean_pass_that_answers_differently_is_not_used(monkeypatch, broken):
 
 
 def test_without_packed_layers_there_is_no_lean_pass(monkeypatch):
-    monkeypatch.setattr(packed_linear, "why_not_packed", lambda dtype: "it is not wanted")
+    for module in (packed_linear, language_model):
+        monkeypatch.setattr(module, "why_not_packed", lambda dtype: "it is not wanted")
     model = tiny_llama(0)
     model.pack(torch.float32)
     assert model.kernel == "plain, as it is not wanted"

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from app.models import packed_linear
+from app.models.fused_linear import fuse
 from app.models.packed_linear import PACKED, PackedLinear, pack, why_not_packed
 from toys import tiny_llama
 
@@ -40,19 +41,34 @@ def test_a_packed_layer_answers_as_a_plain_one(dtype, bias, rows):
     torch.manual_seed(rows)
     plain = nn.Linear(33, 70, bias=bias).to(dtype)
     x, other = torch.randn(2, rows, 33).to(dtype), torch.randn(2, rows, 70).to(dtype)
-    packed = PackedLinear(plain, dtype)
+    packed = PackedLinear([plain], dtype)
     step = torch.finfo(dtype).eps
     with torch.no_grad():
         due = plain(x).double()
         for mine, expected in (
             (packed(x), due),
-            (packed.silu(x), due * torch.sigmoid(due)),
-            (packed.times(x, other), due * other),
             (packed.plus(x, other), due + other),
         ):
             assert mine.dtype == dtype
             assert torch.allclose(mine.double(), expected, rtol=4 * step, atol=8 * step)
     assert torch.equal(packed.weight, plain.weight)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_fused_layers_answer_each_for_itself(bias):
+    torch.manual_seed(1)
+    names = ["q_proj", "k_proj", "v_proj"]
+    plain = nn.ModuleDict({name: nn.Linear(12, 8 * n + 8, bias) for n, name in enumerate(names)})
+    fused = copy.deepcopy(plain)
+    fuse(fused, torch.float32)
+    xs = torch.randn(4, 3, 12)
+    # The same input in any order, then another in between: no answer may be a former one.
+    for name, x in [(n, x) for x in xs for n in names] + [(n, x) for n in names[::-1] for x in xs]:
+        assert torch.allclose(fused[name](x), plain[name](x), atol=1e-5)
+    for name in names:
+        assert torch.equal(fused[name].weight, plain[name].weight)
+        assert not bias or torch.equal(fused[name].bias, plain[name].bias)
+    assert len(list(fused.buffers())) == 1 + bias
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -110,6 +126,7 @@ import psutil, torch
 from transformers import LlamaConfig, LlamaForCausalLM
 from app.library.preflight import check
 from app.models.loading import load_weights
+from app.models.fused_linear import fuse
 from app.models.packed_linear import PACKED
 
 def load(folder):
