@@ -100,7 +100,7 @@ def run(
     presence_penalty: Annotated[float, typer.Option(help="0 is off.")] = 0.0,
     seed: Annotated[int, typer.Option(help="The seed of every draw.")] = 0,
     precision: Annotated[
-        Precision | None, typer.Option(help="The target's; else the fastest here.")
+        Precision | None, typer.Option(help="The target's; else fp32 on a CPU, nf4 on a card.")
     ] = None,
     draft_precision: Annotated[
         Precision | None, typer.Option(help="The draft model's; else the pair's own.")
@@ -188,7 +188,9 @@ def bench(
     temperature: Annotated[float, typer.Option(help="0 takes the likeliest token.")] = 0.0,
     top_p: Annotated[float, typer.Option(help="Keep the likeliest up to p; 1 keeps all.")] = 1.0,
     seed: Annotated[int, typer.Option(help="The seed of every draw.")] = 0,
-    precision: Annotated[Precision | None, typer.Option(help="Else the fastest here.")] = None,
+    precision: Annotated[
+        Precision | None, typer.Option(help="Else fp32 on a CPU, nf4 on a card.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="Else the best one here.")] = None,
     repeats: Annotated[int, typer.Option(help="How often each lane runs.")] = 3,
     resume: Annotated[
@@ -250,7 +252,7 @@ def audit(
     top_k: Annotated[int, typer.Option(help="Keep the k likeliest tokens.")] = TOP_K,
     top_p: Annotated[float, typer.Option(help="Keep the likeliest up to p; 1 keeps all.")] = 1.0,
     seed: Annotated[int, typer.Option(help="The seed of the first text.")] = 0,
-    precision: Annotated[Precision | None, typer.Option(help="Else the fastest here.")] = None,
+    precision: Annotated[Precision | None, typer.Option(help="Else what this machine opens in.")] = None,
     draft_precision: Annotated[
         Precision | None, typer.Option(help="The draft model's; else the pair's own.")
     ] = None,

@@ -10,7 +10,11 @@ import torch
 from torch import Tensor
 
 from app.models.cache import SequenceCache, open_cache
+from app.models.fused_linear import fuse
+from app.models.lean_decoder import LeanDecoder, known
 from app.models.machine import out_of_memory
+from app.models.packed_linear import pack, why_not_packed
+from app.models.same_answers import answers_alike
 from app.models.session import Session
 from app.run.settings import Precision
 
@@ -31,7 +35,12 @@ class LanguageModel:
         self.folder = folder
         self.precision = precision
         self.unused_weights = unused_weights
+        self.parameters = int(inner.num_parameters())
+        """Weights, as many as the model has (a shared matrix counts once)."""
+        self.kernel = ""
+        """What computes the linear layers and the pass, where it is not transformers alone."""
         self._inner = inner
+        self._lean: LeanDecoder | None = None
         self._text_config = inner.config.get_text_config(decoder=True)
         parameters = inspect.signature(inner.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
@@ -45,7 +54,7 @@ class LanguageModel:
     @property
     def width(self) -> int:
         """Logits a row, padding included."""
-        return int(self._inner.get_output_embeddings().weight.shape[0])
+        return int(self._inner.get_output_embeddings().out_features)
 
     @property
     def rows(self) -> int:
@@ -77,11 +86,6 @@ class LanguageModel:
         return str(self._inner.config._attn_implementation)
 
     @property
-    def parameters(self) -> int:
-        """Weights, as many as the model has (a shared matrix counts once)."""
-        return int(self._inner.num_parameters())
-
-    @property
     def weight_bytes(self) -> int:
         """Bytes of all weights and buffers, computed from the tensors."""
         return int(self._inner.get_memory_footprint())
@@ -97,6 +101,27 @@ class LanguageModel:
         """The transformers model itself, for tests and benchmarks to compare with."""
         return self._inner
 
+    def pack(self, dtype: torch.dtype) -> None:
+        """Takes the quick way on a CPU: packed linear layers, and a lean pass where one is known.
+
+        All weights come out in `dtype`, whatever they were loaded in.
+        The lean pass is taken only if it answers as transformers' own pass does.
+        """
+        kin = known(self._inner) and why_not_packed(dtype) is None
+        if kin:
+            fuse(self._inner, dtype)
+        self.kernel = pack(self._inner, dtype)
+        if kin:
+            self._take_lean_pass()
+
+    def _take_lean_pass(self) -> None:
+        lean = LeanDecoder(self._inner)
+        if answers_alike(self._inner, lean):
+            self._lean = lean
+            self.kernel += ", lean pass"
+        else:
+            self.kernel += "; the lean pass answers differently and is not used"
+
     def open(self, capacity: int) -> Session:
         """An empty session with room for `capacity` tokens."""
         return Session(self, capacity)
@@ -111,6 +136,10 @@ class LanguageModel:
 
         Raises Problem when the device's memory is exhausted.
         """
+        if self._lean is not None:
+            states = self._lean.states(ids, cache)
+            cache.advance(len(ids))
+            return self._lean.logits(states[len(ids) - rows :])
         keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
         try:
             output = self._inner(

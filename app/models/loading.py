@@ -12,11 +12,14 @@ from app.library.preflight import FolderFacts
 from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
 from app.models.language_model import LanguageModel
 from app.models.machine import out_of_memory
-from app.models.precision import loading_arguments, precision_note
+from app.models.precision import DTYPES, loading_arguments, precision_note
 from app.models.proofs import Proof, prove_rewinding, prove_rows_independent
 from app.run.events import ModelFacts
 from app.run.problems import Problem
 from app.run.settings import Precision
+
+_MAPPED = ("float32", "bfloat16", "float16")
+"""Stored types that a file is mapped in, instead of being read and converted as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class LoadedModel:
             rewind_note=self.rewinding.note,
             rows_independent=self.rows.holds,
             rows_note=self.rows.note,
+            kernel=self.model.kernel,
             suggested_sampling=self.folder.suggested_sampling,
         )
 
@@ -67,6 +71,11 @@ def load_weights(
     folder: FolderFacts, *, name: str, precision: Precision, device: torch.device
 ) -> LanguageModel:
     """The model of a folder in this precision. Raises Problem if it cannot be loaded whole."""
+    arguments = loading_arguments(precision, device)
+    packs = device.type == "cpu" and precision in ("fp32", "bf16")
+    if packs and folder.quantised is None and folder.dtype in _MAPPED:
+        # As they lie in the file, which is only mapped: packing converts them one by one.
+        arguments["dtype"] = getattr(torch, folder.dtype)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -76,7 +85,7 @@ def load_weights(
                 output_loading_info=True,
                 use_safetensors=True,
                 **FROM_FOLDERS_ONLY,
-                **loading_arguments(precision, device),
+                **arguments,
             )
     except torch.OutOfMemoryError:
         raise out_of_memory(name) from None
@@ -91,13 +100,16 @@ def load_weights(
     _refuse_incomplete(name, info)
     inner.eval()
     unused = sorted(map(str, info.get("unexpected_keys") or ()))
-    return LanguageModel(
+    model = LanguageModel(
         inner,
         name=name,
         folder=folder.folder,
         precision=precision,
         unused_weights=tuple(unused),
     )
+    if packs:
+        model.pack(DTYPES[precision])
+    return model
 
 
 def prove(model: LanguageModel, folder: FolderFacts) -> LoadedModel:

@@ -8,9 +8,11 @@ import os
 import warnings
 from typing import Any
 
+import psutil
 import torch
 
 from app.files import cache_folder
+from app.library.preflight import FolderFacts
 from app.models.hugging_face import transformers
 from app.run.problems import Problem
 from app.run.settings import Precision
@@ -23,11 +25,28 @@ PRECISIONS: dict[Precision, str] = {
 }
 """Every precision and what it is."""
 
-_DTYPES: dict[Precision, torch.dtype] = {
+DTYPES: dict[Precision, torch.dtype] = {
     "fp32": torch.float32,
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
+
+
+_ON_CARD: tuple[Precision, ...] = ("nf4", "bf16", "fp16", "fp32")
+_ROOM = 1.4
+"""Memory that a model takes on a CPU while it is loaded, as a multiple of its weights."""
+
+
+def choose_precision(folder: FolderFacts, device: torch.device) -> tuple[Precision, str]:
+    """The precision to open a model in unless one is asked for, and why."""
+    if device.type == "cuda":
+        chosen = next(precision for precision in _ON_CARD if why_not(precision, device) is None)
+        return chosen, "the default on a graphics card"
+    if device.type != "cpu":
+        return "bf16", f"the default on {device.type}"
+    if _ROOM * 4 * folder.parameters > psutil.virtual_memory().available:
+        return "bf16", "used, as fp32 would not fit into the free memory"
+    return "fp32", "the default on a CPU: greedy texts are the same with and without guesses"
 
 
 def loading_arguments(precision: Precision, device: torch.device) -> dict[str, Any]:
@@ -36,7 +55,7 @@ def loading_arguments(precision: Precision, device: torch.device) -> dict[str, A
     if refusal is not None:
         raise refusal
     if precision != "nf4":
-        return {"dtype": _DTYPES[precision]}
+        return {"dtype": DTYPES[precision]}
     computing = _computing_dtype(device)
     quantisation = transformers.BitsAndBytesConfig(
         load_in_4bit=True,

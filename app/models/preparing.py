@@ -11,10 +11,10 @@ from app.library.compatibility import compare
 from app.library.entries import ModelEntry, PairEntry
 from app.library.preflight import FolderFacts, check
 from app.library.sources import fetch
-from app.models.fastest import choose_precision
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
 from app.models.pair import LoadedPair
+from app.models.precision import choose_precision
 from app.models.tokenizer import Tokenizer
 from app.run.events import Progress
 from app.run.preparation import Prepare
@@ -70,13 +70,7 @@ class _Loader:
         why = ""
         asked = precision is not None
         if precision is None:
-            precision, why = choose_precision(
-                folder,
-                name=entry.title,
-                device=self._device,
-                report=self._report,
-                pause=self._pause,
-            )
+            precision, why = choose_precision(folder, self._device)
         try:
             return self._loaded(entry, folder, precision), why
         except Problem as refusal:

@@ -109,7 +109,7 @@ def _model(facts: ModelFacts) -> str:
     return (
         f"{facts.name}, {facts.precision}{note}, on {facts.device}; "
         f"{facts.parameters / 1e6:.0f} million parameters, weights {_bytes(facts.weight_bytes)}; "
-        f"attention {facts.attention}"
+        f"attention {facts.attention}" + (f"; linear layers {facts.kernel}" if facts.kernel else "")
     )
 
 

@@ -171,6 +171,8 @@ class ModelFacts(Struct, frozen=True):
     rows_note: str
     suggested_sampling: Sampling | None = None
     """What `generation_config.json` suggests; shown, never applied unasked."""
+    kernel: str = ""
+    """What computes the linear layers and the pass, where it is not the library's own way."""
 
 
 class RunStarted(Struct, frozen=True, tag=True):

@@ -100,10 +100,10 @@ def _told(report: Report, total: int, done: int) -> None:
 
 
 def _written(model: LanguageModel, context: int) -> str:
-    """The key of a measurement in the file; another build of torch has other kernels."""
+    """The key of a measurement in the file; other kernels, or another torch, take other times."""
     key = cost_key(model, context)
     parts = [str(getattr(key, name)) for name in CostKey.__struct_fields__]
-    return ", ".join([*parts, str(model.folder), f"torch {torch.__version__}"])
+    return ", ".join([*parts, model.kernel, str(model.folder), f"torch {torch.__version__}"])
 
 
 def _file() -> Path:

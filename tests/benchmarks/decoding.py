@@ -10,14 +10,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import cache
 from statistics import median
 
 import torch
+import transformers
 from scipy.stats import binom
 
 from app import files
 from app.library.catalogue import load_catalogue
 from app.models.machine import environment
+from app.models.precision import DTYPES
 from app.run.metrics import (
     decode_speed,
     phase_seconds,
@@ -102,15 +105,13 @@ class Bench:
         return total_seconds(lane) or 0.0
 
     def _theirs(self, ids: tuple[int, ...]) -> float:
-        wanted = Prepare("embedded", self._precision, None, self._device)  # type: ignore[arg-type]
-        pair = self._bench.loaded(wanted, report=lambda progress: None, pause=lambda: None)
-        model = pair.target.model
-        model.inner.generation_config.eos_token_id = None
+        model = self._plain()
+        model.generation_config.eos_token_id = None
         prompt = torch.tensor([ids], device=model.device)
         _wait(model.device)
         start = time.perf_counter()
         with torch.inference_mode():
-            written = model.inner.generate(
+            written = model.generate(
                 prompt,
                 attention_mask=torch.ones_like(prompt),
                 max_new_tokens=self._tokens,
@@ -121,6 +122,17 @@ class Bench:
         taken = time.perf_counter() - start
         assert written.shape[1] == len(ids) + self._tokens
         return taken
+
+    @cache  # noqa: B019 - there is one bench, as long as the program
+    def _plain(self):
+        """The model as transformers alone runs it: nothing packed, its own pass."""
+        wanted = Prepare("embedded", self._precision, None, self._device)  # type: ignore[arg-type]
+        pair = self._bench.loaded(wanted, report=lambda progress: None, pause=lambda: None)
+        target = pair.target.model
+        if not target.kernel:
+            return target.inner
+        dtype = DTYPES[target.precision]
+        return transformers.AutoModelForCausalLM.from_pretrained(target.folder, dtype=dtype).eval()
 
     def _settings(self, pair: str, sampling: Sampling, *, method: str) -> RunSettings:
         return RunSettings(

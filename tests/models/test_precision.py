@@ -1,9 +1,11 @@
 """Which precision a machine opens a model in, and what it says when it cannot."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from app.models import fastest, precision
+from app.models import precision
 from app.models.preparing import _Loader
 from app.run.problems import Problem
 
@@ -11,9 +13,7 @@ CARD = torch.device("cuda")
 
 
 def chosen(device):
-    return fastest.choose_precision(
-        None, name="m", device=device, report=lambda p: None, pause=lambda: None
-    )[0]
+    return precision.choose_precision(SimpleNamespace(parameters=1000), device)[0]
 
 
 def test_a_card_takes_nf4():
@@ -38,6 +38,17 @@ def test_without_bitsandbytes_a_card_takes_bf16_and_the_reason_is_told(monkeypat
 
 def test_apple_takes_bf16():
     assert chosen(torch.device("mps")) == "bf16"
+
+
+def test_a_cpu_takes_fp32_if_it_fits(monkeypatch):
+    cpu, folder = torch.device("cpu"), SimpleNamespace(parameters=10**9)
+    free = SimpleNamespace(available=6 * 10**9)
+    monkeypatch.setattr(precision.psutil, "virtual_memory", lambda: free)
+    assert precision.choose_precision(folder, cpu)[0] == "fp32"
+    free.available = 5 * 10**9
+    chosen, why = precision.choose_precision(folder, cpu)
+    assert chosen == "bf16"
+    assert "would not fit" in why
 
 
 def test_fp16_on_a_cpu_is_refused():

@@ -15,6 +15,7 @@ class Priced(ScriptedLM):
     """A model whose passes take, on a fake clock, what a function of width and turn says."""
 
     name, precision, attention, folder = "priced", "fp32", "scripted", "here"
+    kernel = "plain"
     rows = 64
 
     def __init__(self, price, *, context_length=4096):

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 import torch
+import transformers
 
 from app import files
-from app.models.fastest import Measurement
 from app.run.events import PassesCosted, RunEnded
 from app.run.identities import violations
 from app.run.metrics import acceptance_by_position, counts, same_text
@@ -30,9 +30,11 @@ def settings(prompt=PROMPTS[0], **changes):
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_fp32_greedy_text_is_that_of_generate(run_here, workbench, prompt):
     record = run_here(settings(prompt))
-    target = workbench._pair.target.model
+    plain = transformers.AutoModelForCausalLM.from_pretrained(
+        record.target.folder, dtype=torch.float32, local_files_only=True
+    )
     ids = torch.tensor([record.prompt_ids])
-    expected = target.inner.generate(
+    expected = plain.generate(
         ids, attention_mask=torch.ones_like(ids), max_new_tokens=48, do_sample=False
     )[0, ids.shape[1] :].tolist()
     baseline, speculative = record.repetitions("baseline")[0], record.repetitions("speculative")[0]
@@ -136,25 +138,15 @@ def test_no_new_tokens_is_an_empty_text(run_here):
     assert [r.text for r in record.repetitions("speculative")] == [""]
 
 
-def test_the_fastest_precision_is_measured_once(workbench, monkeypatch, tmp_path):
-    monkeypatch.setattr("app.models.fastest.cache_folder", lambda: tmp_path)
-    said = []
-    wanted = Prepare("embedded")
+def test_on_a_cpu_the_embedded_pair_opens_in_packed_fp32(workbench):
     workbench.release()
-    workbench.prepare(wanted, report=lambda p: said.append(p.stage), pause=lambda: None)
-    assert sum(stage.startswith("measuring") for stage in said) == 3
-    workbench.release()
-    said.clear()
-    ready = workbench.prepare(wanted, report=lambda p: said.append(p.stage), pause=lambda: None)
-    assert not any(stage.startswith("measuring") for stage in said)
-    assert any("fastest here" in note for note in ready.notes)
-    assert (tmp_path / "precisions.json").is_file()
-
-
-def test_the_smallest_time_is_the_fastest():
-    measurement = Measurement({"fp32": 0.2, "bf16": 0.1, "nf4": 0.15})
-    assert measurement.fastest == "bf16"
-    assert "bf16 100 ms" in measurement.note
+    wanted = Prepare("embedded", device="cpu")
+    ready = workbench.prepare(wanted, report=lambda p: None, pause=lambda: None)
+    assert (ready.target.precision, ready.target.kernel) == (
+        "fp32",
+        "prepacked for oneDNN, lean pass",
+    )
+    assert any("default on a CPU" in note for note in ready.notes)
 
 
 def test_the_tokenizer_of_the_embedded_model_counts_as_the_run_does(workbench, run_here):

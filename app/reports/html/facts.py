@@ -114,6 +114,7 @@ def _model(facts: ModelFacts) -> list[Row]:
         ("Vocabulary", str(facts.vocabulary)),
         ("Context length", str(facts.context_length)),
         ("Attention", facts.attention),
+        *((("Linear layers", facts.kernel),) if facts.kernel else ()),
         ("Takes tokens back", _proof(facts.rewinds, facts.rewind_note)),
         ("Rows do not know each other", _proof(facts.rows_independent, facts.rows_note)),
     ]

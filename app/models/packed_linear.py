@@ -1,0 +1,143 @@
+"""Linear layers whose weights lie in memory as oneDNN's kernels for a CPU read them.
+
+A plain linear layer hands its weights to the kernel row by row: at few rows that wastes most of
+the memory's speed, and in fp32 a pass of three rows costs twice a pass of one. The operators that
+arrange weights beforehand are private to torch, so they are tried before anything rests on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from app.models.mapped_memory import let_go, return_free_memory
+
+PACKED = "prepacked for oneDNN"
+"""What the linear layers are called in reports once they are packed."""
+
+_TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+"""How far a packed layer may round from a plain one, as a share of the largest answer."""
+
+
+class PackedLinear(nn.Module):
+    """Linear layers without a gradient, packed as one below the other; answers as they do."""
+
+    packed: Tensor
+    bias: Tensor | None
+
+    def __init__(self, plain: Sequence[nn.Linear], dtype: torch.dtype) -> None:
+        super().__init__()
+        self.in_features = plain[0].in_features
+        self.out_features = sum(layer.out_features for layer in plain)
+        given: list[Tensor | None] = [layer.bias for layer in plain]
+        biases = [bias.to(dtype) for bias in given if bias is not None]
+        with torch.no_grad():
+            bias = torch.cat(biases) if biases else None
+            weight = _stacked([layer.weight.detach().to(dtype) for layer in plain])
+            packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
+        self.register_buffer("packed", packed, persistent=False)
+        self.register_buffer("bias", bias, persistent=False)
+
+    @property
+    def weight(self) -> Tensor:
+        """The weights as a plain layer has them, [out, in]: a copy, made at every call."""
+        return self.packed.to_dense()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [..., in] to [..., out]."""
+        return _pointwise(x, self.packed, self.bias, "none", [], "")
+
+    def plus(self, x: Tensor, other: Tensor) -> Tensor:
+        """What `forward` answers plus other [..., out], in the same kernel."""
+        return _pointwise_binary(x, other, self.packed, self.bias, "add")
+
+
+def pack(model: nn.Module, dtype: torch.dtype) -> str:
+    """Packs every plain linear layer of a model on a CPU; returns what its kernels are called.
+
+    All weights come out in `dtype`. One layer at a time, and what it was made from is let go of
+    before the next: never two copies. An output layer that shares the table of embeddings gets
+    weights of its own, the table stays.
+    """
+    hindrance = why_not_packed(dtype)
+    if hindrance is None:
+        _pack_layers(model, dtype)
+    _convert(model, dtype)
+    return PACKED if hindrance is None else f"plain, as {hindrance}"
+
+
+def _pack_layers(model: nn.Module, dtype: torch.dtype) -> None:
+    plain = [
+        (parent, name, child)
+        for parent in model.modules()
+        for name, child in parent.named_children()
+        if type(child) is nn.Linear
+    ]
+    while plain:
+        parent, name, child = plain.pop()
+        setattr(parent, name, PackedLinear([child], dtype))
+        let_go(child.weight)
+        del child
+        return_free_memory()
+
+
+def _convert(model: nn.Module, dtype: torch.dtype) -> None:
+    """Brings the weights that are left into `dtype`: embeddings, norms, experts."""
+    for parameter in model.parameters():
+        if parameter.is_floating_point() and parameter.dtype != dtype:
+            stored = parameter.data
+            parameter.data = stored.to(dtype)
+            let_go(stored)
+            del stored
+            return_free_memory()
+
+
+@cache
+def why_not_packed(dtype: torch.dtype) -> str | None:
+    """Why layers of this type cannot be packed here, or None: found by trying it once."""
+    if dtype not in _TOLERANCE:
+        return f"{dtype} has no packed kernel"
+    try:
+        if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+            return "this processor has no instructions for bf16"
+        apart = _apart(dtype)
+    except (AttributeError, RuntimeError, TypeError, NotImplementedError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return f"this torch cannot pack weights ({reason})"
+    return None if apart <= _TOLERANCE[dtype] else f"packed layers answer differently ({apart:.2g})"
+
+
+@torch.no_grad()
+def _apart(dtype: torch.dtype) -> float:
+    """The largest difference of a packed and a plain layer in all they do, as a share."""
+    numbers = torch.Generator().manual_seed(0)
+    plain = nn.Linear(64, 48).to(dtype)
+    plain.weight.copy_(torch.randn(48, 64, generator=numbers))
+    plain.bias.copy_(torch.randn(48, generator=numbers))
+    x, other = torch.randn(3, 64, generator=numbers), torch.randn(3, 48, generator=numbers)
+    x, other = x.to(dtype), other.to(dtype)
+    packed, y = PackedLinear([plain], dtype), plain(x).float()
+    pairs = (
+        (packed(x), y),
+        (packed.plus(x, other), y + other),
+        (packed.weight, plain.weight),
+    )
+    return max(float((mine.float() - due).abs().max() / due.abs().max()) for mine, due in pairs)
+
+
+def _stacked(weights: list[Tensor]) -> Tensor:
+    return torch.cat(weights) if len(weights) > 1 else weights[0]
+
+
+def _pointwise(*arguments: Any) -> Tensor:
+    answer: Tensor = torch.ops.mkldnn._linear_pointwise.default(*arguments)
+    return answer
+
+
+def _pointwise_binary(*arguments: Any) -> Tensor:
+    answer: Tensor = torch.ops.mkldnn._linear_pointwise.binary(*arguments)
+    return answer

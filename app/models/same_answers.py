@@ -1,0 +1,43 @@
+"""Whether a lean pass answers as transformers' own pass over the same weights does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from app.models.cache import open_cache
+from app.models.lean_decoder import LeanDecoder
+
+_LONGEST_WINDOW = 256
+"""Windows up to so many tokens are tried past their end."""
+
+_ROUNDING = {torch.float32: 1e-4, torch.bfloat16: 5e-2}
+"""The length of the difference that rounding may make, as a share of the answer's own."""
+
+
+@torch.inference_mode()
+def answers_alike(inner: Any, lean: LeanDecoder) -> bool:
+    """Whether both give the same logits but for rounding: a text, then rows behind it.
+
+    The rows come as one, as a few and as many, for each goes another way through the attention.
+    """
+    window = getattr(inner.config, "sliding_window", None) or 0
+    first = window + 2 if window <= _LONGEST_WINDOW else 2
+    widths = [first, 1, 4, 40]
+    vocabulary = inner.get_input_embeddings().num_embeddings
+    ids = torch.tensor([(17 + 31 * place) % vocabulary for place in range(sum(widths))])
+    cache = open_cache(inner.config, len(ids))
+    mine = []
+    for fed in torch.split(ids, widths):
+        states = lean.states(fed, cache)
+        cache.advance(len(fed))
+        mine.append(lean.logits(states))
+    theirs = inner(input_ids=ids[None], use_cache=False).logits[0]
+    return _close(torch.cat(mine), theirs)
+
+
+def _close(mine: Tensor, theirs: Tensor) -> bool:
+    apart = (mine.float() - theirs.float()).norm() / theirs.float().norm()
+    return bool(apart <= _ROUNDING[theirs.dtype])
