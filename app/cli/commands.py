@@ -252,7 +252,7 @@ def audit(
     top_k: Annotated[int, typer.Option(help="Keep the k likeliest tokens.")] = TOP_K,
     top_p: Annotated[float, typer.Option(help="Keep the likeliest up to p; 1 keeps all.")] = 1.0,
     seed: Annotated[int, typer.Option(help="The seed of the first text.")] = 0,
-    precision: Annotated[Precision | None, typer.Option(help="Else what this machine opens in.")] = None,
+    precision: Annotated[Precision | None, typer.Option(help="Else this machine's own.")] = None,
     draft_precision: Annotated[
         Precision | None, typer.Option(help="The draft model's; else the pair's own.")
     ] = None,
