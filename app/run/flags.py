@@ -12,7 +12,7 @@ NOISY = 0.15
 """A range of more than this share of the median says that a machine was not quiet."""
 
 FlagKind = Literal[
-    "noisy", "one pair", "throttled", "battery", "other load", "offloaded", "coupled rows"
+    "noisy", "one pair", "throttled", "battery", "other load", "slept", "offloaded", "coupled rows"
 ]
 """Why figures of a run are to be read with care."""
 
@@ -61,6 +61,7 @@ _MEANINGS: dict[FlagKind, tuple[str, Reach]] = {
     "throttled": ("The device lowered its clock while the run went on", "times"),
     "battery": ("The machine ran on its battery, which may slow it", "times"),
     "other load": ("Something else used the device while the run went on", "times"),
+    "slept": ("The machine slept, or its clock was set, while the run went on", "times"),
     "offloaded": ("Part of a model lay outside the device's own memory", "times"),
     "coupled rows": (
         "The target's answers depend on the guesses beside them: the text is not exactly its own",

@@ -11,6 +11,7 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import psutil
 import torch
@@ -25,6 +26,9 @@ FALL = 0.15
 OTHER_LOAD = 0.10
 """Other programs may use so much of a processor, or of a card, before a run is flagged."""
 
+SLIP_S = 2.0
+"""The clock on the wall may run so much ahead of the other, or behind, between two looks."""
+
 HELD = 0.10
 """Where a card's load by others cannot be read: the share of its memory that they may hold."""
 
@@ -34,7 +38,9 @@ class Moment:
     """The machine at one moment; None for what cannot be read."""
 
     seconds: float = 0.0
-    """On a clock that never goes back."""
+    """On a clock that never goes back, which all figures are timed by."""
+    wall: float = 0.0
+    """On the clock on the wall, which goes on while a machine sleeps, and can be set."""
     busy: float = 0.0
     """Processor seconds that all programs have used since the machine started."""
     own: float = 0.0
@@ -67,6 +73,7 @@ class Conditions:
         found = [
             _battery(self._seen),
             _throttled(self._seen, on_card=on_card),
+            _slept(self._seen),
             self._card_load() if on_card else self._processor_load(),
             _offloaded(self.models),
         ]
@@ -113,6 +120,7 @@ def look(device: torch.device) -> Moment:
     counted = ("user", "nice", "system", "irq", "softirq", "interrupt", "dpc")
     return Moment(
         seconds=time.perf_counter(),
+        wall=time.time(),
         busy=sum(times.get(name, 0.0) for name in counted),
         own=_own_seconds(),
         clock_mhz=_clock_mhz(),
@@ -157,6 +165,19 @@ def _plugged() -> bool | None:
 
 def _battery(seen: list[Moment]) -> Flag | None:
     return Flag("battery") if any(moment.plugged is False for moment in seen) else None
+
+
+def _slept(seen: list[Moment]) -> Flag | None:
+    """A gap between two looks that both clocks do not tell alike."""
+    slips = [
+        (later.wall - earlier.wall) - (later.seconds - earlier.seconds)
+        for earlier, later in pairwise(seen)
+    ]
+    slip = max(slips, key=abs, default=0.0)
+    if abs(slip) <= SLIP_S:
+        return None
+    way = "ahead" if slip > 0 else "back"
+    return Flag("slept", f"its clock went {abs(slip):.0f} s {way} beside the one that times runs")
 
 
 def _throttled(seen: list[Moment], *, on_card: bool) -> Flag | None:

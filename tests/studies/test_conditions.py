@@ -23,7 +23,7 @@ def flags(*moments, processors=2, models=(), card_bytes=0):
 
 
 def test_a_quiet_machine_raises_nothing():
-    quiet = [Moment(float(n), 2.0 * n, 1.9 * n, 3000.0, True) for n in range(4)]
+    quiet = [Moment(float(n), 50.0 + n, 2.0 * n, 1.9 * n, 3000.0, True) for n in range(4)]
     assert flags(*quiet) == {}
     assert flags() == {}
     assert flags(Moment(plugged=None)) == {}
@@ -35,9 +35,9 @@ def test_one_moment_on_the_battery_is_enough():
 
 def test_load_is_what_others_used_of_all_processors_between_first_and_last():
     # In 10 s of 2 processors: 14 s busy, 8 of them ours; 6 of 20 are another's.
-    found = flags(Moment(5.0, 100.0, 50.0), Moment(9.0, 0.0, 0.0), Moment(15.0, 114.0, 58.0))
+    found = flags(Moment(5.0, 5.0, 100.0, 50.0), Moment(9.0, 9.0), Moment(15.0, 15.0, 114.0, 58.0))
     assert found == {"other load": "other programs took 30 % of the processor"}
-    assert flags(Moment(5.0, 100.0, 50.0), Moment(15.0, 110.0, 58.1)) == {}
+    assert flags(Moment(5.0, 5.0, 100.0, 50.0), Moment(15.0, 15.0, 110.0, 58.1)) == {}
 
 
 def test_a_clock_that_falls_once_the_lanes_run_is_told():
@@ -70,6 +70,23 @@ def test_where_a_cards_load_cannot_be_read_its_memory_is_looked_at():
     assert flags(*moments, card_bytes=4 * 10**10) == {}
     idle = Moment(card=CardState(used_elsewhere=0.0, held_elsewhere=3 * 10**9))
     assert flags(idle, card_bytes=10**10) == {}
+
+
+@pytest.mark.parametrize(
+    ("wall", "told"),
+    [
+        (700.0, "its clock went 600 s ahead beside the one that times runs"),  # a lid was shut
+        (-3500.0, "its clock went 3600 s back beside the one that times runs"),  # an hour back
+    ],
+)
+def test_a_machine_that_slept_or_whose_clock_was_set_is_told(wall, told):
+    assert flags(Moment(10.0, 0.0), Moment(110.0, wall), Moment(120.0, wall + 10)) == {
+        "slept": told
+    }
+
+
+def test_clocks_that_drift_a_little_are_not():
+    assert flags(Moment(10.0, 0.0), Moment(110.0, 101.5)) == {}
 
 
 def test_layers_elsewhere_are_named():
