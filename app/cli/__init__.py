@@ -12,12 +12,12 @@ from datetime import datetime
 
 from app import files
 from app.cli.commands import terminal
+from app.cli.interrupt import STOPPED
 from app.cli.screen import say_problem
 from app.run.problems import Cancelled, Problem
 
 PROBLEM = 1
 FAULT = 70
-STOPPED = 130
 
 
 def main(arguments: list[str]) -> int:

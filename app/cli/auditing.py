@@ -6,14 +6,11 @@ from typing import Any
 
 import msgspec
 
-from app.cli.interrupt import Interrupt
+from app.cli.interrupt import STOPPED, Interrupt
 from app.cli.progress_line import ProgressLine
 from app.cli.screen import remarks, results, say
 from app.library.catalogue import Catalogue
 from app.run.auditing import Audit, Audited, audit_words
-
-CANCELLED = 130
-"""The exit code of an audit that Ctrl+C has ended early."""
 
 
 def run_audit(wanted: Audit, catalogue: Catalogue, *, as_json: bool) -> int:
@@ -27,7 +24,7 @@ def run_audit(wanted: Audit, catalogue: Catalogue, *, as_json: bool) -> int:
     say(results(), _json(found) if as_json else audit_words(found))
     if not found.passed:
         return 1
-    return CANCELLED if found.runs < found.asked else 0
+    return STOPPED if found.runs < found.asked else 0
 
 
 def _json(found: Audited) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli.bench_file import BenchFile, KeptCosts, KeptRun
-from app.cli.interrupt import Interrupt
+from app.cli.interrupt import STOPPED, Interrupt
 from app.cli.progress_line import ProgressLine
 from app.cli.remaining import Remaining
 from app.cli.screen import put, remarks, results, say, say_problem, warn
@@ -24,9 +24,6 @@ from app.run.settings import RunSettings
 
 if TYPE_CHECKING:
     from app.studies.bench import Planned
-
-CANCELLED = 130
-"""The exit code of a bench that Ctrl+C has stopped."""
 
 
 def run_bench_study(
@@ -56,7 +53,7 @@ def run_bench_study(
     if summary is not None:
         _show(summary, as_json=as_json)
     written = [_write(summary, path) for path in reports if summary is not None]
-    return CANCELLED if cancelled else 0 if all(written) else 1
+    return STOPPED if cancelled else 0 if all(written) else 1
 
 
 class _Study:

@@ -11,6 +11,9 @@ from typing import Any
 
 from app.run.problems import Cancelled
 
+STOPPED = 130
+"""The exit code of a command that Ctrl+C has ended."""
+
 _SAID = b"\nStopping; Ctrl+C again ends at once.\n"
 
 

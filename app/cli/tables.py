@@ -16,7 +16,7 @@ from app.appraisal.waits import waits
 from app.cli.screen import put, say
 from app.library.overview import ModelStanding, Overview, PairStanding
 from app.reports.plain_text import pictured
-from app.run.figures import FIGURES, NOTHING, agreement, promise
+from app.run.figures import FIGURES, agreement, decimal, promise
 from app.run.flagged import cautions, marked
 from app.run.identities import violations
 from app.run.metrics import counts
@@ -59,14 +59,10 @@ def _show_worth(console: Console, record: RunRecord) -> None:
     rows: list[tuple[str, ...]] = [(one.label, one.value) for one in findings(record)]
     put(console, table(("Does it pay?", ""), rows))
     lanes = tuple(lane.name for lane in record.lanes)
-    rows = [(row.label, *map(_decimal, row.milliseconds)) for row in time_split(record)]
+    rows = [(row.label, *map(decimal, row.milliseconds)) for row in time_split(record)]
     put(console, table(("Milliseconds a loop", *lanes), rows))
-    rows = [(f"{row.lane}: {row.label}", *map(_decimal, row.milliseconds)) for row in waits(record)]
+    rows = [(f"{row.lane}: {row.label}", *map(decimal, row.milliseconds)) for row in waits(record)]
     put(console, table(("Milliseconds of waiting", "p50", "p90", "p95"), rows))
-
-
-def _decimal(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}"
 
 
 def show_overview(console: Console, found: Overview, own_catalogue: Path) -> None:

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from app.gui.colours import Colours
 from app.gui.plain import label, tip, visible
-from app.gui.runs_model import ROOT, Index, alignment
+from app.gui.runs_model import ROOT, Index, alignment, heading
 from app.gui.runs_table import dress_table
 from app.history import Comparison, ComparisonRow
 
@@ -78,13 +78,8 @@ class ComparisonModel(QAbstractTableModel):
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
         """The runs' names."""
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return f"Run {visible(self.runs[section - 1])}" if section else ""
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return alignment(False)
-        return None
+        title = f"Run {visible(self.runs[section - 1])}" if section else ""
+        return heading(orientation, role, title=title)
 
 
 class ComparisonView(QWidget):

@@ -11,7 +11,7 @@ from app.gui.charts.costs import CostsChart
 from app.gui.colours import Colours
 from app.gui.rows_panel import PanelRow, RowsPanel
 from app.gui.series import RunSeries
-from app.run.figures import NOTHING
+from app.run.figures import decimal
 from app.run.record import RunRecord
 
 _SPLIT = "Decode seconds / loops, on the lane's own clock; the median of repetitions."
@@ -46,8 +46,7 @@ def time_rows(record: RunRecord) -> list[PanelRow]:
     lanes = tuple(lane.name for lane in record.lanes)
     rows = [PanelRow(("a loop", *lanes), _SPLIT)]
     rows += [
-        PanelRow((row.label, *map(_decimal, row.milliseconds)), _SPLIT)
-        for row in time_split(record)
+        PanelRow((row.label, *map(decimal, row.milliseconds)), _SPLIT) for row in time_split(record)
     ]
     return rows + _wait_rows(record)
 
@@ -61,14 +60,6 @@ def _wait_rows(record: RunRecord) -> list[PanelRow]:
     """p50, p90 and p95 of each kind of wait, in one cell a lane."""
     by_label: dict[str, list[str]] = {}
     for row in waits(record):
-        told = " / ".join(map(_whole, row.milliseconds))
+        told = " / ".join(decimal(value, 0) for value in row.milliseconds)
         by_label.setdefault(f"{row.label}, p50/90/95", []).append(told)
     return [PanelRow((label, *cells), DEFINITION) for label, cells in by_label.items()]
-
-
-def _decimal(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}"
-
-
-def _whole(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.0f}"

@@ -107,13 +107,19 @@ class RunsModel(QAbstractTableModel):
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
         """The headings."""
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section].title
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return alignment(COLUMNS[section].number)
+        column = COLUMNS[section]
+        return heading(orientation, role, title=column.title, number=column.number)
+
+
+def heading(
+    orientation: Qt.Orientation, role: int, *, title: str, number: bool = False
+) -> str | Qt.AlignmentFlag | None:
+    """What a column's heading answers; rows have none."""
+    if orientation != Qt.Orientation.Horizontal:
         return None
+    if role == Qt.ItemDataRole.DisplayRole:
+        return title
+    return alignment(number) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
 
 def alignment(number: bool) -> Qt.AlignmentFlag:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from app.run.events import Finish
 from app.run.metrics import (
     chunk_gaps,
     counts,
     decode_seconds,
+    lane_pairs,
     ratio,
     seconds_per_token,
     total_counts,
@@ -23,8 +23,6 @@ from app.theory.percentiles import Percentiles, percentiles
 
 Measurement = tuple[str, str, RunRecord]
 """A prompt's id, its category, and the run of one of its turns."""
-
-_CUT_SHORT: set[Finish | None] = {None, "cancelled", "failed"}
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -130,13 +128,7 @@ def _interval(found: bootstrap.Interval | None, single: float | None) -> Interva
 
 def _lanes(runs: Sequence[Measurement]) -> list[tuple[str, Repetition, Repetition]]:
     """The paired repetitions of every turn, with the prompt's id."""
-    return [
-        (prompt, fast, slow)
-        for prompt, _, record in runs
-        for fast, slow in zip(
-            record.repetitions("speculative"), record.repetitions("baseline"), strict=False
-        )
-    ]
+    return [(prompt, fast, slow) for prompt, _, record in runs for fast, slow in lane_pairs(record)]
 
 
 def _pairs(runs: Sequence[Measurement]) -> list[Pair]:
@@ -159,7 +151,7 @@ def _request_speedup(runs: Sequence[Measurement]) -> Interval | None:
     sums: dict[tuple[str, int], list[float]] = {}
     for prompt, fast, slow in _lanes(runs):
         seconds = total_seconds(slow), total_seconds(fast)
-        if seconds[0] and seconds[1] and not {fast.finish, slow.finish} & _CUT_SHORT:
+        if seconds[0] and seconds[1] and fast.whole and slow.whole:
             total = sums.setdefault((prompt, fast.at.repetition), [0.0, 0.0])
             total[0] += seconds[0]
             total[1] += seconds[1]

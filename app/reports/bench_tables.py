@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from app.reports.bench_figures import DEFINITIONS, CategoryFigures, Interval
 from app.reports.bench_summary import BenchSummary, CostFigures, WayFigures
 from app.reports.html.tables import Table
-from app.run.figures import NOTHING
+from app.run.figures import NOTHING, decimal, percent
 from app.theory.percentiles import Percentiles
 
 ALL = "all together"
@@ -74,11 +74,11 @@ def _row(name: str, figures: CategoryFigures) -> tuple[str, ...]:
         name,
         str(figures.prompts),
         str(figures.turns),
-        _number(figures.tokens_per_loop),
-        _percent(figures.acceptance_rate),
-        _percent(figures.conditional_acceptance),
-        _number(figures.speculative_tokens_per_second),
-        _number(figures.baseline_tokens_per_second),
+        decimal(figures.tokens_per_loop),
+        percent(figures.acceptance_rate),
+        percent(figures.conditional_acceptance),
+        decimal(figures.speculative_tokens_per_second),
+        decimal(figures.baseline_tokens_per_second),
         _interval(figures.decode_speedup),
         _interval(figures.speedup_of_means),
         _interval(figures.request_speedup),
@@ -93,7 +93,7 @@ def _waiting(ways: Sequence[WayFigures]) -> Table:
     rows = []
     for way in ways:
         one = way.overall
-        reused = _percent(one.prompt_reused / one.prompt_tokens if one.prompt_tokens else None)
+        reused = percent(one.prompt_reused / one.prompt_tokens if one.prompt_tokens else None)
         for lane, gaps, tokens in (
             ("speculative", one.speculative_chunk_gaps, one.speculative_seconds_per_token),
             ("baseline", one.baseline_chunk_gaps, one.baseline_seconds_per_token),
@@ -126,11 +126,3 @@ def _interval(found: Interval | None) -> str:
     if found.low is None or found.high is None:
         return f"{found.value:.2f}× (one pair)"
     return f"{found.value:.2f}× ({found.low:.2f}–{found.high:.2f})"
-
-
-def _number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}"
-
-
-def _percent(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.1f} %"

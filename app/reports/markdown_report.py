@@ -13,7 +13,7 @@ from app.appraisal.waits import DEFINITION, waits
 from app.reports.conditions import limits, not_held_equal
 from app.reports.plain_text import fenced, inline
 from app.run.events import ModelFacts
-from app.run.figures import FIGURES, NOTHING, agreement, median_of, promise
+from app.run.figures import FIGURES, NOTHING, agreement, decimal, median_of, percent, promise
 from app.run.flagged import cautions, marked
 from app.run.metrics import counts, share_outside_models, total_counts
 from app.run.record import RunRecord
@@ -128,16 +128,15 @@ def _tokens(record: RunRecord) -> str:
 
 def _seconds(record: RunRecord) -> str:
     """Where the time of a loop went in each lane."""
-    rows = [(row.label, *map(_decimal, row.milliseconds)) for row in time_split(record)]
+    rows = [(row.label, *map(decimal, row.milliseconds)) for row in time_split(record)]
     shares = (median_of(record, lane.name, share_outside_models) for lane in record.lanes)
-    told = (NOTHING if share is None else f"{100 * share:.1f} %" for share in shares)
-    rows.append(("outside of model calls", *told))
+    rows.append(("outside of model calls", *map(percent, shares)))
     head = ("Milliseconds a loop", *(lane.name for lane in record.lanes))
     return f"## Time, medians of repetitions\n\n{table(head, rows)}"
 
 
 def _waits(record: RunRecord) -> str:
-    rows = [(row.lane, row.label, *map(_decimal, row.milliseconds)) for row in waits(record)]
+    rows = [(row.lane, row.label, *map(decimal, row.milliseconds)) for row in waits(record)]
     shown = table(("Lane", "Milliseconds", "p50", "p90", "p95"), rows)
     return f"## Waiting for text\n\n{shown}\n\n{DEFINITION}"
 
@@ -145,10 +144,6 @@ def _waits(record: RunRecord) -> str:
 def _unequal(record: RunRecord) -> str:
     lines = [f"- {inline(line)}" for line in not_held_equal(record)]
     return "\n".join(["## What was not held equal", "", *lines])
-
-
-def _decimal(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}"
 
 
 def _settings(record: RunRecord) -> str:

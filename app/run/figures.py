@@ -25,6 +25,16 @@ NOTHING = "n/a"
 """What is shown where there is nothing to divide by."""
 
 
+def decimal(value: float | None, places: int = 2) -> str:
+    """A number with so many places, or that there is none."""
+    return NOTHING if value is None else f"{value:.{places}f}"
+
+
+def percent(share: float | None) -> str:
+    """A share of 1 in per cent, or that there is none."""
+    return NOTHING if share is None else f"{100 * share:.1f} %"
+
+
 class Figure(msgspec.Struct, frozen=True):
     """A number that is shown: what it is called, what it means, and how a record yields it."""
 

@@ -222,7 +222,7 @@ class Spread(msgspec.Struct, frozen=True):
 def decode_speedup(record: RunRecord) -> Spread | None:
     """Ratio of decode speeds, speculative to baseline, over paired repetitions."""
     return _spread_of_ratios(
-        [(decode_speed(fast), decode_speed(slow)) for fast, slow in _pairs(record)]
+        [(decode_speed(fast), decode_speed(slow)) for fast, slow in lane_pairs(record)]
     )
 
 
@@ -230,8 +230,8 @@ def request_speedup(record: RunRecord) -> Spread | None:
     """Ratio of total times, baseline to speculative, over pairs that ran to their end."""
     totals = [
         (total_seconds(slow), total_seconds(fast))
-        for fast, slow in _pairs(record)
-        if fast.finish not in _CUT_SHORT and slow.finish not in _CUT_SHORT
+        for fast, slow in lane_pairs(record)
+        if fast.whole and slow.whole
     ]
     return _spread_of_ratios(totals)
 
@@ -255,13 +255,13 @@ def same_text(record: RunRecord) -> SameText | None:
 
     With a draw (temperature above 0) both lanes follow the same law, not the same text.
     """
-    pairs = _pairs(record)
+    pairs = lane_pairs(record)
     if not pairs or not record.settings.sampling.greedy:
         return None
     fast, slow = pairs[0][0].token_ids, pairs[0][1].token_ids
     shared = min(len(fast), len(slow))
     difference = next((i for i in range(shared) if fast[i] != slow[i]), None)
-    whole = all(repetition.finish not in _CUT_SHORT for repetition in pairs[0])
+    whole = all(repetition.whole for repetition in pairs[0])
     if difference is None and whole and len(fast) != len(slow):
         difference = shared
     if not shared and difference is None:
@@ -272,6 +272,13 @@ def same_text(record: RunRecord) -> SameText | None:
 def ratio(above: float, below: float) -> float | None:
     """`above / below`, or None where there is nothing to divide by."""
     return above / below if below else None
+
+
+def lane_pairs(record: RunRecord) -> list[tuple[Repetition, Repetition]]:
+    """The repetitions of both lanes that belong together."""
+    return list(
+        zip(record.repetitions("speculative"), record.repetitions("baseline"), strict=False)
+    )
 
 
 class _Sums(msgspec.Struct, frozen=True):
@@ -291,16 +298,6 @@ def _sums(repetition: Repetition) -> _Sums:
         seconds = known.seconds + sum(round_.phases.total for round_ in fresh)
         known = repetition.__dict__["sums"] = _Sums(known.counts.plus(fresh), seconds)
     return known
-
-
-_CUT_SHORT = (None, "cancelled", "failed")
-
-
-def _pairs(record: RunRecord) -> list[tuple[Repetition, Repetition]]:
-    """The repetitions of both lanes that belong together."""
-    return list(
-        zip(record.repetitions("speculative"), record.repetitions("baseline"), strict=False)
-    )
 
 
 def _spread_of_ratios(pairs: Iterable[tuple[float | None, float | None]]) -> Spread | None:

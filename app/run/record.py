@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -73,6 +74,11 @@ class Repetition(msgspec.Struct, forbid_unknown_fields=True, dict=True):
         whole = "".join(token.text for token in self.tokens) + self.tail
         return whole[: max(len(whole) - self.dropped, 0)]
 
+    @property
+    def whole(self) -> bool:
+        """Whether it has come to its own end: nothing has cut it short."""
+        return self.finish not in (None, "cancelled", "failed")
+
     def apply(
         self, event: PromptRead | FirstToken | RoundCommitted | Abandoned | LaneEnded
     ) -> None:
@@ -135,6 +141,16 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         """The record of a run that has just started."""
         shared = {name: getattr(event, name) for name in event.__struct_fields__}
         return cls(**shared)
+
+    @classmethod
+    def of(cls, events: Iterable[RunEvent]) -> RunRecord:
+        """The record of a run that has told these events, the first of which is RunStarted."""
+        started, *rest = events
+        assert isinstance(started, RunStarted)
+        record = cls.begin(started)
+        for event in rest:
+            record.apply(event)
+        return record
 
     def apply(self, event: RunEvent) -> None:
         """Takes in the next event. Raises KeyError for a lane that was never started."""

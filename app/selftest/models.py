@@ -14,7 +14,7 @@ from app.library.catalogue import load_catalogue
 from app.models.hugging_face import transformers
 from app.models.machine import choose_device, device_name
 from app.models.precision import why_not
-from app.run.events import RunEvent, RunStarted
+from app.run.events import RunEvent
 from app.run.methods import METHODS
 from app.run.problems import Problem
 from app.run.record import RunRecord
@@ -65,23 +65,16 @@ def _run(bench: Workbench, settings: RunSettings) -> str:
 
 def record_here(bench: Workbench, settings: RunSettings) -> RunRecord:
     """Runs here, through the workbench that engine and command line use."""
-    records: list[RunRecord] = []
-
-    def take(event: RunEvent) -> None:
-        if isinstance(event, RunStarted):
-            records.append(RunRecord.begin(event))
-        else:
-            records[-1].apply(event)
-
+    events: list[RunEvent] = []
     bench.run(
         "selftest",
         settings,
-        emit=take,
+        emit=events.append,
         report=lambda progress: None,
         pause=lambda: None,
         costing=False,
     )
-    return records[-1]
+    return RunRecord.of(events)
 
 
 def _run_in_4_bits(bench: Workbench) -> str:

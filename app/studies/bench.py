@@ -13,7 +13,7 @@ import msgspec
 
 from app.library.prompts_set import Prompt
 from app.run.cost import SMALLEST_BUCKET, PassCosts
-from app.run.events import Progress, RunEvent, RunStarted
+from app.run.events import Progress, RunEvent
 from app.run.problems import Cancelled, ContextFull
 from app.run.record import RunRecord
 from app.run.settings import Message, RunSettings
@@ -175,11 +175,7 @@ def _run(
         )
     except ContextFull as full:
         return full.message
-    started, *rest = events
-    assert isinstance(started, RunStarted)
-    record = RunRecord.begin(started)
-    for event in rest:
-        record.apply(event)
+    record = RunRecord.of(events)
     if record.outcome == "cancelled":
         raise Cancelled
     return record.message if record.outcome == "failed" else record

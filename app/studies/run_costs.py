@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from app.run.cost import bucket_of
-from app.run.events import Finish, PassesCosted, Progress
+from app.run.events import PassesCosted, Progress
 from app.run.problems import Cancelled, Problem
 from app.run.record import RunRecord
 from app.studies.costing import costs_of
@@ -45,5 +45,4 @@ def run_costs(
 def _is_whole(record: RunRecord) -> bool:
     """Whether every lane came to its own end, and there was at least one round."""
     every = [repetition for lane in record.lanes for repetition in lane.repetitions]
-    cut: tuple[Finish, ...] = ("cancelled", "failed")
-    return all(one.finish not in cut for one in every) and any(one.rounds for one in every)
+    return all(one.whole for one in every) and any(one.rounds for one in every)

@@ -8,7 +8,7 @@ from app.appraisal.findings import findings
 from app.appraisal.time_split import time_split
 from app.appraisal.waits import DEFINITION, waits
 from app.reports.summary import SummaryCounts
-from app.run.figures import FIGURES, NOTHING, median_of
+from app.run.figures import FIGURES, NOTHING, decimal, median_of, percent
 from app.run.flagged import marked
 from app.run.metrics import (
     counts,
@@ -71,9 +71,9 @@ def _does_it_pay(record: RunRecord) -> Table:
 
 def _time(record: RunRecord) -> Table:
     """Where the time of a loop went, in each lane."""
-    rows = [(row.label, *map(_milliseconds, row.milliseconds)) for row in time_split(record)]
+    rows = [(row.label, *map(decimal, row.milliseconds)) for row in time_split(record)]
     shares = (median_of(record, lane.name, share_outside_models) for lane in record.lanes)
-    rows.append(("outside of model calls", *map(_percent, shares)))
+    rows.append(("outside of model calls", *map(percent, shares)))
     note = "Decode seconds / loops; medians of repetitions."
     head = ("Milliseconds a loop", *(lane.name for lane in record.lanes))
     return Table("Time", head, tuple(rows), note)
@@ -81,15 +81,9 @@ def _time(record: RunRecord) -> Table:
 
 def _waits(record: RunRecord) -> Table:
     """How long one waited for text, in each lane."""
-    rows = tuple(
-        (row.lane, row.label, *map(_milliseconds, row.milliseconds)) for row in waits(record)
-    )
+    rows = tuple((row.lane, row.label, *map(decimal, row.milliseconds)) for row in waits(record))
     head = ("Lane", "Milliseconds", "p50", "p90", "p95")
     return Table("Waiting for text", head, rows, DEFINITION)
-
-
-def _milliseconds(value: float | None) -> str:
-    return _decimal(value, 2)
 
 
 def _repetitions(record: RunRecord) -> Table:
@@ -122,18 +116,10 @@ def _repetition(one: Repetition) -> tuple[str, ...]:
         one.finish or "it was cut off",
         str(tally.committed),
         str(tally.rounds),
-        _decimal(tally.tokens_per_loop, 2),
-        _percent(tally.acceptance_rate),
-        _decimal(one.time_to_first_token, 3),
-        _decimal(decode_seconds(one) if one.rounds else None, 3),
-        _decimal(total_seconds(one), 3),
-        _decimal(decode_speed(one), 2),
+        decimal(tally.tokens_per_loop, 2),
+        percent(tally.acceptance_rate),
+        decimal(one.time_to_first_token, 3),
+        decimal(decode_seconds(one) if one.rounds else None, 3),
+        decimal(total_seconds(one), 3),
+        decimal(decode_speed(one), 2),
     )
-
-
-def _decimal(value: float | None, places: int) -> str:
-    return NOTHING if value is None else f"{value:.{places}f}"
-
-
-def _percent(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.1f} %"
