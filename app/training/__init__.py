@@ -1,0 +1,1 @@
+"""Teaches a draft: a target writes, a head learns to guess it."""
