@@ -14,6 +14,7 @@ from app.models.fused_linear import fuse
 from app.models.lean_decoder import LeanDecoder, known
 from app.models.machine import out_of_memory
 from app.models.packed_linear import pack, why_not_packed
+from app.models.precision import DTYPES
 from app.models.same_answers import answers_alike
 from app.models.session import Session
 from app.run.settings import Precision
@@ -45,6 +46,7 @@ class LanguageModel:
         parameters = inspect.signature(inner.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         self._keeps_rows = "logits_to_keep" in parameters
+        self._decoder = getattr(inner, inner.base_model_prefix, None)
 
     @property
     def device(self) -> torch.device:
@@ -122,9 +124,19 @@ class LanguageModel:
         else:
             self.kernel += "; the lean pass answers differently and is not used"
 
-    def open(self, capacity: int) -> Session:
-        """An empty session with room for `capacity` tokens."""
-        return Session(self, capacity)
+    @property
+    def hidden(self) -> int:
+        """Numbers in a feature: the state of a token behind the final norm."""
+        return int(self._text_config.hidden_size)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What passes are computed in, and features come in."""
+        return DTYPES.get(self.precision) or torch.dtype(self._inner.dtype)
+
+    def open(self, capacity: int, *, features: bool = False) -> Session:
+        """An empty session with room for `capacity` tokens; keeps their features if asked to."""
+        return Session(self, capacity, features=features)
 
     def new_cache(self, capacity: int) -> SequenceCache:
         """An empty cache with room for `capacity` tokens."""
@@ -137,9 +149,7 @@ class LanguageModel:
         Raises Problem when the device's memory is exhausted.
         """
         if self._lean is not None:
-            states = self._lean.states(ids, cache)
-            cache.advance(len(ids))
-            return self._lean.logits(states[len(ids) - rows :])
+            return self.forward_with_features(ids, cache, rows)[0]
         keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
         try:
             output = self._inner(
@@ -150,3 +160,44 @@ class LanguageModel:
         cache.advance(len(ids))
         logits: Tensor = output.logits[0]
         return logits[len(logits) - rows :]
+
+    @torch.inference_mode()
+    def forward_with_features(
+        self, ids: Tensor, cache: SequenceCache, rows: int
+    ) -> tuple[Tensor, Tensor]:
+        """As `forward`, and the features of every token fed, [n, hidden].
+
+        Only for models whose logits are their output layer's answer to these features. Raises
+        Problem when the device's memory is exhausted.
+        """
+        try:
+            if self._lean is not None:
+                states = self._lean.states(ids, cache)
+            else:
+                states = self._decoder(
+                    input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}
+                ).last_hidden_state[0]
+            cache.advance(len(ids))
+            logits: Tensor = self._inner.get_output_embeddings()(states[len(ids) - rows :])
+        except torch.OutOfMemoryError:
+            raise out_of_memory(self.name) from None
+        return logits, states
+
+    @torch.inference_mode()
+    def forward_side_by_side(
+        self, ids: Tensor, cache: Any, *, places: Tensor, seen: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Feeds one id to each of several sequences, [rows], at their `places`, [rows].
+
+        `seen` [rows, longest] tells which keys of the cache each may see. Logits [rows, width] and
+        features [rows, hidden]; only for models that `forward_with_features` is for.
+        """
+        states = self._decoder(
+            input_ids=ids[:, None],
+            position_ids=places[:, None],
+            attention_mask=seen[:, None, None],
+            use_cache=True,
+            **{self._cache_name: cache},
+        ).last_hidden_state[:, 0]
+        logits: Tensor = self._inner.get_output_embeddings()(states)
+        return logits, states

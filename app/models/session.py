@@ -52,6 +52,12 @@ class CausalModel(Protocol[CacheKind]):
         """Feeds ids [n] behind the cache; logits of the last `rows` of them, [rows, width]."""
         ...
 
+    def forward_with_features(
+        self, ids: Tensor, cache: CacheKind, rows: int
+    ) -> tuple[Tensor, Tensor]:
+        """As `forward`, and the features of every token fed, [n, hidden]."""
+        ...
+
 
 class Block:
     """Ids under test behind the text. They may live on the device until a round's one copy home.
@@ -113,10 +119,14 @@ class Session:
     the last one is compared from its start: it may be the next turn of a conversation.
     """
 
-    def __init__(self, model: CausalModel[Any], capacity: int) -> None:
+    def __init__(
+        self, model: CausalModel[Any], capacity: int, *, features: bool = False
+    ) -> None:
         self._model = model
         self._capacity = capacity
         self._cache = model.new_cache(capacity)
+        self._keeps_features = features
+        self._features: Tensor | None = None
         self._text: Sequence[int] = ()
         """The text as it was last read."""
         self._settled = 0
@@ -126,8 +136,20 @@ class Session:
 
     @property
     def byte_count(self) -> int:
-        """Bytes that the cache takes."""
-        return int(self._cache.byte_count)
+        """Bytes that the cache takes, and the features that are kept."""
+        kept = self._features
+        features = 0 if kept is None else kept.numel() * kept.element_size()
+        return int(self._cache.byte_count) + features
+
+    @property
+    def features(self) -> Tensor:
+        """The feature of every token held, by its place in the text: [at least held, hidden].
+
+        Raises RuntimeError unless the session was opened to keep them and has read something.
+        """
+        if self._features is None:
+            raise RuntimeError("this session keeps no features, or has read nothing")
+        return self._features
 
     @property
     def capacity(self) -> int:
@@ -184,7 +206,14 @@ class Session:
                 f"The text has outgrown its session of {self._capacity} tokens.",
                 "Raise the context length, or ask for fewer new tokens.",
             )
-        return Reading(self._model.forward(ids, self._cache, rows))
+        if not self._keeps_features:
+            return Reading(self._model.forward(ids, self._cache, rows))
+        start = self._cache.length
+        logits, features = self._model.forward_with_features(ids, self._cache, rows)
+        if self._features is None:
+            self._features = features.new_empty((self._capacity, features.shape[-1]))
+        self._features[start : start + len(ids)] = features
+        return Reading(logits)
 
     def _reconcile(self, text: Sequence[int]) -> None:
         """Counts what was under test and became text as settled; forgets the rest."""

@@ -1,0 +1,154 @@
+"""Gathers the texts that a head learns from, and those that it is judged by, in one folder."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from app.models.language_model import LanguageModel
+from app.models.tokenizer import Tokenizer
+from app.run.events import Progress
+from app.run.problems import Problem
+from app.training.prompts import Answered, Asked, generated, given
+from app.training.texts import Text, TextFolder
+from app.training.writing import Plan, Writer
+
+_SHARD = 128
+"""Texts of a shard: what a kill may cost."""
+_HELD_OUT = 96
+"""Conversations that the head is judged by."""
+_HELD_OUT_TOKENS = 128
+_LAST_ANSWERS = 256
+"""How many answers may become the material of later prompts."""
+
+Report = Callable[[Progress], None]
+Pause = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When enough is written: at the first of these."""
+
+    seconds: float
+    bytes: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The target that writes, and what it is asked."""
+
+    model: LanguageModel
+    tokenizer: Tokenizer
+    end_ids: Sequence[int]
+    seed: int
+    prompts: Sequence[str] = ()
+    """A person's own prompts; without any, generated ones."""
+
+
+class Corpus:
+    """The texts in a folder: those to learn from, and those held out, with other prompts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.learned = TextFolder(folder / "texts")
+        self.held_out = TextFolder(folder / "held-out")
+
+    def gather(self, source: Source, budget: Budget, *, report: Report, pause: Pause) -> None:
+        """Writes until the budget is spent; what an earlier time has written counts as tokens.
+
+        Raises Problem for what a person can mend, Cancelled when `pause` does; whole shards stay.
+        """
+        if not self.held_out.shards:
+            self._write_held_out(source, report=report, pause=pause)
+        start = time.monotonic()
+        tokens = self.tokens
+        if _spent(budget, start, tokens, self.learned.byte_count):
+            return
+        shard: list[Text] = []
+        for text in self._texts(source, pause):
+            shard.append(text)
+            tokens += text.written
+            report(_progress(budget, start, tokens))
+            if len(shard) == _SHARD:
+                self.learned.add(shard)
+                shard = []
+                if _spent(budget, start, tokens, self.learned.byte_count):
+                    return
+        if shard:
+            self.learned.add(shard)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the target wrote, of the texts to learn from."""
+        return sum(text.written for text in self.learned.read())
+
+    def _texts(self, source: Source, pause: Pause) -> Iterator[Text]:
+        """Texts without end, going on where an earlier time stopped with other prompts."""
+        begun = len(self.learned.shards)
+        plan = Plan(seed=source.seed + 1 + begun)
+        writer = Writer(source.model, source.tokenizer, source.end_ids, plan)
+        answers: deque[Answered] = deque(maxlen=_LAST_ANSWERS)
+
+        def material(rng: random.Random) -> Answered | None:
+            return answers[rng.randrange(len(answers))] if answers else None
+
+        held_out = {_key(one) for one in _held_out(source)}
+        asked = (
+            given(source.prompts, plan.seed)
+            if source.prompts
+            else generated(plan.seed, material)
+        )
+        fresh = (one for one in asked if _key(one) not in held_out)
+        for answered in writer.answers(fresh, pause):
+            text = answered.text
+            said = source.tokenizer.decode(text.ids[text.prompt :].tolist())
+            answers.append(Answered(answered.asked, said))
+            yield text
+
+    def _write_held_out(self, source: Source, *, report: Report, pause: Pause) -> None:
+        plan = Plan(seed=source.seed, new_tokens=_HELD_OUT_TOKENS, temperatures=(0.0,))
+        writer = Writer(source.model, source.tokenizer, source.end_ids, plan)
+        texts = []
+        asked = _held_out(source)
+        for answered in writer.answers(iter(asked), pause):
+            texts.append(answered.text)
+            report(Progress("writing the held-out texts", len(texts), len(asked), "texts"))
+        if not texts:
+            raise Problem(
+                "No prompt is left to judge a head by.",
+                "Give more prompts, of at most some hundred words each.",
+            )
+        self.held_out.add(texts)
+
+
+def _held_out(source: Source) -> list[Asked]:
+    """The conversations that nothing is learned from: every tenth of a person's own prompts."""
+    if source.prompts:
+        some = source.prompts[:: max(10, len(source.prompts) // _HELD_OUT)]
+        return [Asked("given", prompt) for prompt in some]
+    return list(islice(generated(source.seed), _HELD_OUT))
+
+
+def _key(asked: Asked) -> bytes:
+    return msgspec.json.encode(asked)
+
+
+def _spent(budget: Budget, start: float, tokens: int, byte_count: int) -> bool:
+    return (
+        time.monotonic() - start >= budget.seconds
+        or tokens >= budget.tokens
+        or byte_count >= budget.bytes
+    )
+
+
+def _progress(budget: Budget, start: float, tokens: int) -> Progress:
+    seconds = time.monotonic() - start
+    left = max(budget.seconds - seconds, 0.0)
+    return Progress(f"writing texts, {left / 60:.0f} min left", tokens, None, "tokens")
