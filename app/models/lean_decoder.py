@@ -14,13 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from app.models.attention import Masks, attend, rotate
 from app.models.cache import FixedLayer, SequenceCache
 from app.models.packed_linear import PackedLinear
 from app.models.rotary_table import STEADY, RotaryTable
 
 _CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
-_FOLDED_ROWS = 32
-"""Up to so many rows, queries that share a key are laid out as more rows of one head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class LeanDecoder:
         start, end = cache.length, cache.length + len(ids)
         x = self._embeddings(ids)
         cosines, sines = self._rotary.between(start, end, x.dtype)
-        masks = _Masks(start, end, x.dtype)
+        masks = Masks(start, end, x)
         for layer, held in zip(self._layers, cache.inner.layers, strict=True):
             attended = self._attend(layer, held, layer.before(x), (cosines, sines), masks)
             x = layer.out.plus(attended, x)
@@ -89,7 +88,7 @@ class LeanDecoder:
         held: FixedLayer,
         x: Tensor,
         rotation: tuple[Tensor, Tensor],
-        masks: _Masks,
+        masks: Masks,
     ) -> Tensor:
         """What each row [n, hidden] gathers from the rows before it, [n, heads x size]."""
         vectors = layer.read(x).view(len(x), -1, self._size)
@@ -97,11 +96,11 @@ class LeanDecoder:
         if layer.query_norm is not None and layer.key_norm is not None:
             query, key = turning[:, : self._heads], turning[:, self._heads :]
             turning = torch.cat([layer.query_norm(query), layer.key_norm(key)], dim=1)
-        turned = _rotate(turning, *rotation)
+        turned = rotate(turning, *rotation)
         key = turned[:, self._heads :]
         keys, values = held.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
-        attend = _attend_folded if len(x) <= _FOLDED_ROWS else _attend_whole
-        return attend(turned[:, : self._heads], keys, values, masks.of(layer.window), layer.scale)
+        query, mask = turned[:, : self._heads], masks.of(layer.window)
+        return attend(query, keys, values, mask=mask, scale=layer.scale)
 
 
 def known(inner: Any) -> bool:
@@ -114,68 +113,6 @@ def known(inner: Any) -> bool:
         and config.rope_parameters.get("rope_type") in STEADY
         and config.rope_parameters.get("partial_rotary_factor", 1.0) == 1.0
     )
-
-
-class _Masks:
-    """What rows start..end may see, added to their scores: [n, end] by window, made when asked."""
-
-    def __init__(self, start: int, end: int, dtype: torch.dtype) -> None:
-        self._start, self._end, self._dtype = start, end, dtype
-        self._made: dict[int | None, Tensor | None] = {}
-
-    def of(self, window: int | None) -> Tensor | None:
-        """The mask of layers that see so many tokens; None where every row sees all."""
-        if window not in self._made:
-            self._made[window] = self._make(window)
-        return self._made[window]
-
-    def _make(self, window: int | None) -> Tensor | None:
-        alone = self._end - self._start == 1
-        if alone and (window is None or window >= self._end):
-            return None
-        asking = torch.arange(self._start, self._end)[:, None]
-        asked = torch.arange(self._end)[None]
-        hidden = asked > asking
-        if window is not None:
-            hidden |= asked <= asking - window
-        return torch.zeros(hidden.shape, dtype=self._dtype).masked_fill_(hidden, float("-inf"))
-
-
-def _attend_folded(
-    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float
-) -> Tensor:
-    """Attention of query [n, heads, size] to keys [1, shared heads, length, size].
-
-    The heads that share a key become rows of one head, so that no key is copied for them.
-    """
-    rows, heads, size = query.shape
-    shared = keys.shape[1]
-    group = heads // shared
-    folded = (
-        query.reshape(rows, shared, group, size).permute(1, 2, 0, 3).reshape(1, shared, -1, size)
-    )
-    if mask is not None and group > 1:
-        mask = mask.repeat(group, 1)
-    answer = functional.scaled_dot_product_attention(
-        folded, keys, values, attn_mask=mask, scale=scale
-    )
-    return answer.view(shared, group, rows, size).permute(2, 0, 1, 3).reshape(rows, heads * size)
-
-
-def _attend_whole(
-    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float
-) -> Tensor:
-    """The same for many rows, where a mask as large as the folded queries would be too large."""
-    answer = functional.scaled_dot_product_attention(
-        query.transpose(0, 1)[None], keys, values, attn_mask=mask, scale=scale, enable_gqa=True
-    )
-    return answer[0].transpose(0, 1).reshape(len(query), -1)
-
-
-def _rotate(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """x [n, heads, size] turned by its positions; the first half's sines are negated."""
-    halves = x.reshape(*x.shape[:-1], 2, -1).flip(-2).view(x.shape)
-    return torch.addcmul(x * cosines, halves, sines)
 
 
 def _layer(layer: Any, config: Any) -> _Layer:

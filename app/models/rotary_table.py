@@ -32,8 +32,9 @@ class RotaryTable:
         return self._cosines[start:end], self._sines[start:end]
 
     def _grow(self, length: int, dtype: torch.dtype) -> None:
-        like = torch.empty(0, dtype=dtype)
-        cosines, sines = self._rotary(like, torch.arange(length)[None])
+        device = self._rotary.inv_freq.device
+        like = torch.empty(0, dtype=dtype, device=device)
+        cosines, sines = self._rotary(like, torch.arange(length, device=device)[None])
         half = sines.shape[-1] // 2
         sines = torch.cat([-sines[..., :half], sines[..., half:]], dim=-1)
         self._cosines, self._sines = cosines[0, :, None], sines[0, :, None]

@@ -1,0 +1,85 @@
+"""Attention of the rows of one sequence to its keys, and the turning of vectors by position."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+_FOLDED_ROWS = 32
+"""Up to so many rows, queries that share a key are laid out as more rows of one head."""
+
+
+class Masks:
+    """What rows start..end may see, added to their scores: [n, end] by window, made when asked."""
+
+    def __init__(self, start: int, end: int, like: Tensor) -> None:
+        """Of the type and on the device of `like`."""
+        self._start, self._end, self._like = start, end, like
+        self._made: dict[int | None, Tensor | None] = {}
+
+    def of(self, window: int | None) -> Tensor | None:
+        """The mask of layers that see so many tokens; None where every row sees all."""
+        if window not in self._made:
+            self._made[window] = self._make(window)
+        return self._made[window]
+
+    def _make(self, window: int | None) -> Tensor | None:
+        alone = self._end - self._start == 1
+        if alone and (window is None or window >= self._end):
+            return None
+        device = self._like.device
+        asking = torch.arange(self._start, self._end, device=device)[:, None]
+        asked = torch.arange(self._end, device=device)[None]
+        hidden = asked > asking
+        if window is not None:
+            hidden |= asked <= asking - window
+        return self._like.new_zeros(hidden.shape).masked_fill_(hidden, float("-inf"))
+
+
+def attend(
+    query: Tensor, keys: Tensor, values: Tensor, *, mask: Tensor | None, scale: float
+) -> Tensor:
+    """What each row of query [n, heads, size] gathers, [n, heads x size].
+
+    Keys and values are [1, shared heads, length, size], the mask is added to scores [n, length].
+    """
+    how = _attend_folded if len(query) <= _FOLDED_ROWS else _attend_whole
+    return how(query, keys, values, mask, scale)
+
+
+def _attend_folded(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float
+) -> Tensor:
+    """Attention of query [n, heads, size] to keys [1, shared heads, length, size].
+
+    The heads that share a key become rows of one head, so that no key is copied for them.
+    """
+    rows, heads, size = query.shape
+    shared = keys.shape[1]
+    group = heads // shared
+    folded = (
+        query.reshape(rows, shared, group, size).permute(1, 2, 0, 3).reshape(1, shared, -1, size)
+    )
+    if mask is not None and group > 1:
+        mask = mask.repeat(group, 1)
+    answer = functional.scaled_dot_product_attention(
+        folded, keys, values, attn_mask=mask, scale=scale
+    )
+    return answer.view(shared, group, rows, size).permute(2, 0, 1, 3).reshape(rows, heads * size)
+
+
+def _attend_whole(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float
+) -> Tensor:
+    """The same for many rows, where a mask as large as the folded queries would be too large."""
+    answer = functional.scaled_dot_product_attention(
+        query.transpose(0, 1)[None], keys, values, attn_mask=mask, scale=scale, enable_gqa=True
+    )
+    return answer[0].transpose(0, 1).reshape(len(query), -1)
+
+
+def rotate(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """x [n, heads, size] turned by its positions; the first half's sines are negated."""
+    halves = x.reshape(*x.shape[:-1], 2, -1).flip(-2).view(x.shape)
+    return torch.addcmul(x * cosines, halves, sines)

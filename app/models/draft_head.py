@@ -1,0 +1,123 @@
+"""A draft head: one decoder layer that guesses from what its target already computed.
+
+EAGLE (Li et al. 2024, arXiv 2401.15077, section 3): from the target's feature of token t and the
+embedding of token t + 1 it predicts the feature of token t + 1, from which the target's own output
+rows tell token t + 2. Fed with its own feature and guess, it goes on. Here the output rows are those
+of a reduced vocabulary, the feature is normed as the target's, and all parts have the target's form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from app.run.problems import Problem
+
+TARGETS = {
+    "llama": "LlamaForCausalLM",
+    "mistral": "MistralForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+}
+"""Kinds of targets that a head can be made for; their logits are their output layer's answer."""
+
+
+class HeadShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Sizes of a head; all but the vocabulary are its target's."""
+
+    hidden: int
+    intermediate: int
+    heads: int
+    shared_heads: int
+    """Heads of keys and values."""
+    head_size: int
+    norm_epsilon: float
+    biased: bool
+    """Whether queries, keys and values have biases (Qwen2)."""
+    normed: bool
+    """Whether queries and keys have norms (Qwen3)."""
+    vocabulary: int
+    """Tokens that it can guess."""
+
+
+class DraftHead(nn.Module):
+    """The trained part; embeddings and output rows are the target's and are handed in.
+
+    Attention is left to whoever uses it: a session has a cache, training a mask of its own.
+    """
+
+    def __init__(self, shape: HeadShape) -> None:
+        super().__init__()
+        self.shape = shape
+        hidden, size, biased = shape.hidden, shape.head_size, shape.biased
+        self.fc = nn.Linear(2 * hidden, hidden, bias=False)
+        self.input_norm = self._norm(hidden)
+        self.q_proj = nn.Linear(hidden, shape.heads * size, bias=biased)
+        self.k_proj = nn.Linear(hidden, shape.shared_heads * size, bias=biased)
+        self.v_proj = nn.Linear(hidden, shape.shared_heads * size, bias=biased)
+        self.q_norm = self._norm(size) if shape.normed else None
+        self.k_norm = self._norm(size) if shape.normed else None
+        self.o_proj = nn.Linear(shape.heads * size, hidden, bias=False)
+        self.between_norm = self._norm(hidden)
+        self.gate_proj = nn.Linear(hidden, shape.intermediate, bias=False)
+        self.up_proj = nn.Linear(hidden, shape.intermediate, bias=False)
+        self.down_proj = nn.Linear(shape.intermediate, hidden, bias=False)
+        self.norm = self._norm(hidden)
+
+    @property
+    def scale(self) -> float:
+        """What scores of attention are multiplied by."""
+        return float(self.shape.head_size) ** -0.5
+
+    def joined(self, embeddings: Tensor, features: Tensor) -> Tensor:
+        """The layer's input [..., hidden] from embeddings of tokens t + 1 and features of t."""
+        answer: Tensor = self.fc(torch.cat([embeddings, features], dim=-1))
+        return answer
+
+    def vectors(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries [..., heads, size], keys and values [..., shared heads, size], not yet turned."""
+        y = self.input_norm(x)
+        size = self.shape.head_size
+        query = self.q_proj(y).unflatten(-1, (-1, size))
+        key = self.k_proj(y).unflatten(-1, (-1, size))
+        value = self.v_proj(y).unflatten(-1, (-1, size))
+        if self.q_norm is not None and self.k_norm is not None:
+            query, key = self.q_norm(query), self.k_norm(key)
+        return query, key, value
+
+    def feature(self, x: Tensor, attended: Tensor) -> Tensor:
+        """The predicted feature [..., hidden] from the input and what its rows gathered."""
+        x = x + self.o_proj(attended)
+        y = self.between_norm(x)
+        x = x + self.down_proj(functional.silu(self.gate_proj(y)) * self.up_proj(y))
+        answer: Tensor = self.norm(x)
+        return answer
+
+    def _norm(self, size: int) -> nn.RMSNorm:
+        return nn.RMSNorm(size, eps=self.shape.norm_epsilon)
+
+
+def shape_for(inner: Any, vocabulary: int) -> HeadShape:
+    """The shape of a head for this model of transformers. Raises Problem for one of another kind."""
+    config = inner.config
+    if type(inner).__name__ not in TARGETS.values():
+        raise Problem(
+            f"A draft head cannot be made for a target of the kind {config.model_type!r}.",
+            f"It can for {', '.join(TARGETS)}; another target can use n-grams or a draft model.",
+        )
+    attention = inner.model.layers[-1].self_attn
+    return HeadShape(
+        hidden=int(config.hidden_size),
+        intermediate=int(config.intermediate_size),
+        heads=int(config.num_attention_heads),
+        shared_heads=int(config.num_key_value_heads),
+        head_size=int(attention.head_dim),
+        norm_epsilon=float(config.rms_norm_eps),
+        biased=attention.q_proj.bias is not None,
+        normed=hasattr(attention, "q_norm"),
+        vocabulary=vocabulary,
+    )
