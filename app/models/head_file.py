@@ -1,4 +1,4 @@
-"""Draft heads on disk: written by training, and loaded beside the target that they were made for."""
+"""Draft heads on disk: written by training, loaded beside the target that they were made for."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _usable(ids: Tensor, shape: HeadShape, vocabulary: int) -> bool:
     return (
         ids.shape == (shape.vocabulary,)
         and bool((ids.diff() > 0).all())
-        and 0 <= int(ids[0])
+        and int(ids[0]) >= 0
         and int(ids[-1]) < vocabulary
     )
 
