@@ -19,7 +19,7 @@ _EITHER = re.compile(r"\|(?![^«]*»)")
 _NUMBER = re.compile(r"(\d+)-(\d+)(?::(\d+))?")
 _ARTICLE = re.compile(r"\b([Aa])\(n\)(\s+\W?)(\w+)")
 _VOWEL = re.compile(
-    r"(?!uni|use|usu|uti|eu|one|once)[aeiou]|hour|honest|honour|heir|8|11\b|18\b", re.I
+    r"(?!unan|uni|uku|use|usu|uti|eu|one|once)[aeiou]|hour|honest|honour|heir|xml|8|11\b|18\b", re.I
 )
 
 

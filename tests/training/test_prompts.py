@@ -1,6 +1,7 @@
 """The stream of prompts is varied, the same for the same seed, and free of what is benched."""
 
 import random
+import re
 from itertools import islice
 
 import pytest
@@ -28,6 +29,15 @@ def test_a_seed_gives_its_own_stream_every_time(stream):
 def test_hardly_a_prompt_comes_twice(stream):
     whole = {(asked.prompt, asked.earlier) for asked in stream}
     assert len(whole) >= 0.95 * MANY
+
+
+def test_words_and_lengths_are_varied(stream):
+    words = {word for asked in stream for word in re.findall(r"[^\W\d_]+", asked.prompt.lower())}
+    assert len(words) > 6_000
+    lengths = sorted(len(asked.prompt.split()) for asked in stream)
+    assert 15 <= lengths[MANY // 2] <= 60
+    assert lengths[MANY * 99 // 100] >= 150
+    assert lengths[-1] <= 300
 
 
 def test_every_kind_comes_about_as_often_as_it_should(stream):
