@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from toys import tiny_llama, wrapped
 
 from app.library.head_folder import DESCRIPTION, WEIGHTS, HeadFacts, MadeFor, check_head
 from app.models.draft_head import DraftHead, shape_for
@@ -10,6 +9,7 @@ from app.models.head_file import read_head, save_head
 from app.models.loaded_head import LoadedHead
 from app.models.session import Block
 from app.run.problems import Problem
+from toys import tiny_llama, wrapped
 
 VOCABULARY = 64
 IDS = torch.arange(0, VOCABULARY, 2)
@@ -55,9 +55,7 @@ def pass_over(module, inner, tokens, features):
 
     x = module.fc(torch.cat([inner.model.embed_tokens(torch.tensor(tokens)), features], dim=-1))
     y = module.input_norm(x)
-    query, key, value = (
-        getattr(module, f"{name}_proj")(y).view(count, -1, size) for name in "qkv"
-    )
+    query, key, value = (getattr(module, f"{name}_proj")(y).view(count, -1, size) for name in "qkv")
     scores = torch.einsum("qhs,khs->hqk", turned(query), turned(key)) / size**0.5
     scores = scores.masked_fill(torch.ones(count, count).triu(1).bool(), -torch.inf)
     gathered = torch.einsum("hqk,khs->qhs", scores.softmax(-1), value).reshape(count, -1)
