@@ -97,11 +97,12 @@ class _Study:
 def _write(summary: BenchSummary, path: Path) -> bool:
     """Writes a report; whether it could be written."""
     try:
-        write_bench_report(summary, path)
+        written = write_bench_report(summary, path)
     except Problem as problem:
         say_problem(problem.message, problem.remedy)
         return False
-    say(remarks(), f"Written: {path}")
+    for file in written:
+        say(remarks(), f"Written: {file}")
     return True
 
 

@@ -56,7 +56,7 @@ def weight_files(folder: Path) -> tuple[WeightFile, ...]:
     single = folder / "model.safetensors"
     index = folder / "model.safetensors.index.json"
     if single.exists():
-        return (_read_header(single),)
+        return (read_header(single),)
     if index.is_file():
         return _shards(folder, index)
     raise _missing(folder)
@@ -76,7 +76,7 @@ def _shards(folder: Path, index: Path) -> tuple[WeightFile, ...]:
             f"{_listed(missing)}.{_unfinished(folder)}",
             "Finish the download; or, if the index is a leftover, remove it.",
         )
-    files = tuple(_read_header(folder / name) for name in names)
+    files = tuple(read_header(folder / name) for name in names)
     held = {(tensor, file.path.name) for file in files for tensor in file.tensors}
     lost = sorted(tensor for tensor, name in places.items() if (tensor, name) not in held)
     if lost:
@@ -87,7 +87,7 @@ def _shards(folder: Path, index: Path) -> tuple[WeightFile, ...]:
     return files
 
 
-def _read_header(file: Path) -> WeightFile:
+def read_header(file: Path) -> WeightFile:
     """The header of one file. Raises Problem saying what is wrong with the file."""
     if not file.is_file():
         raise Problem(f"{file} is a folder, not a weight file.", _AGAIN)

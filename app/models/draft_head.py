@@ -2,19 +2,19 @@
 
 EAGLE (Li et al. 2024, arXiv 2401.15077, section 3): from the target's feature of token t and the
 embedding of token t + 1 it predicts the feature of token t + 1, from which the target's own output
-rows tell token t + 2. Fed with its own feature and guess, it goes on. Here the output rows are those
-of a reduced vocabulary, the feature is normed as the target's, and all parts have the target's form.
+rows tell token t + 2. Fed with its own feature and guess, it goes on. Here the output rows are
+those of a reduced vocabulary, and the feature is normed as the target's is.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from app.library.head_folder import HeadShape
 from app.run.problems import Problem
 
 TARGETS = {
@@ -24,24 +24,6 @@ TARGETS = {
     "qwen3": "Qwen3ForCausalLM",
 }
 """Kinds of targets that a head can be made for; their logits are their output layer's answer."""
-
-
-class HeadShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Sizes of a head; all but the vocabulary are its target's."""
-
-    hidden: int
-    intermediate: int
-    heads: int
-    shared_heads: int
-    """Heads of keys and values."""
-    head_size: int
-    norm_epsilon: float
-    biased: bool
-    """Whether queries, keys and values have biases (Qwen2)."""
-    normed: bool
-    """Whether queries and keys have norms (Qwen3)."""
-    vocabulary: int
-    """Tokens that it can guess."""
 
 
 class DraftHead(nn.Module):
@@ -102,7 +84,7 @@ class DraftHead(nn.Module):
 
 
 def shape_for(inner: Any, vocabulary: int) -> HeadShape:
-    """The shape of a head for this model of transformers. Raises Problem for one of another kind."""
+    """The shape of a head for this model. Raises Problem for a model of another kind."""
     config = inner.config
     if type(inner).__name__ not in TARGETS.values():
         raise Problem(

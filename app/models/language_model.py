@@ -46,7 +46,7 @@ class LanguageModel:
         parameters = inspect.signature(inner.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         self._keeps_rows = "logits_to_keep" in parameters
-        self._decoder = getattr(inner, inner.base_model_prefix, None)
+        self._decoder: Any = getattr(inner, inner.base_model_prefix, None)
 
     @property
     def device(self) -> torch.device:
@@ -132,7 +132,8 @@ class LanguageModel:
     @property
     def dtype(self) -> torch.dtype:
         """What passes are computed in, and features come in."""
-        return DTYPES.get(self.precision) or torch.dtype(self._inner.dtype)
+        kind: torch.dtype = self._inner.dtype
+        return DTYPES.get(self.precision, kind)
 
     def open(self, capacity: int, *, features: bool = False) -> Session:
         """An empty session with room for `capacity` tokens; keeps their features if asked to."""

@@ -119,9 +119,7 @@ class Session:
     the last one is compared from its start: it may be the next turn of a conversation.
     """
 
-    def __init__(
-        self, model: CausalModel[Any], capacity: int, *, features: bool = False
-    ) -> None:
+    def __init__(self, model: CausalModel[Any], capacity: int, *, features: bool = False) -> None:
         self._model = model
         self._capacity = capacity
         self._cache = model.new_cache(capacity)

@@ -1,39 +1,55 @@
-"""The reports of a bench: an object, a page of tables, or a row a way and category."""
+"""The reports of a bench: an object, a page of tables, or a row a way and category.
+
+Each holds what is needed to repeat the bench, and what was not held equal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from app.reports.bench_conditions import to_mind, to_repeat
 from app.reports.bench_figures import CategoryFigures
 from app.reports.bench_summary import BenchSummary
-from app.reports.bench_tables import ALL, bench_tables, definitions, sentence
+from app.reports.bench_tables import ALL, bench_tables, condition_tables, definitions, sentence
 from app.reports.csv_report import Cell, sheet
 from app.reports.html.page import filled
 from app.reports.html.tables import Table
 from app.reports.markdown_report import table
 from app.reports.plain_text import inline
+from app.reports.run_facts import FACT_COLUMNS, Fact
 from app.reports.writing import check_report_path, write_files
 
-BENCH_FORMATS: dict[str, Callable[[BenchSummary], str]] = {
-    ".json": lambda summary: summary.json() + "\n",
-    ".csv": lambda summary: _csv(summary),
-    ".md": lambda summary: _markdown(summary),
-    ".html": lambda summary: _html(summary),
+BENCH_FORMATS: dict[str, Callable[[BenchSummary], Mapping[str, str]]] = {
+    ".json": lambda summary: {".json": summary.json() + "\n"},
+    ".csv": lambda summary: {".csv": _csv(summary), ".run.csv": _facts(summary)},
+    ".md": lambda summary: {".md": _markdown(summary)},
+    ".html": lambda summary: {".html": _html(summary)},
 }
-"""The formats on offer, by the suffix that chooses them."""
+"""The formats on offer, by the suffix that chooses them: each makes the files of a report, the
+first of that suffix and the others to lie beside it."""
 
 
-def write_bench_report(summary: BenchSummary, path: Path) -> None:
+def write_bench_report(summary: BenchSummary, path: Path) -> list[Path]:
     """Writes a report in the format of its suffix, in the place of one that is there.
 
-    Raises Problem.
+    Returns the files. Raises Problem.
     """
     check_report_path(path, overwrite=True)
-    write_files({path: BENCH_FORMATS[path.suffix.lower()](summary)})
+    first, *beside = BENCH_FORMATS[path.suffix.lower()](summary).items()
+    texts = {path: first[1], **{path.with_suffix(suffix): text for suffix, text in beside}}
+    write_files(texts)
+    return list(texts)
+
+
+def _facts(summary: BenchSummary) -> str:
+    """A row a fact that is needed to repeat the bench, or that was not held equal."""
+    found, ways = summary.conditions, [way.name for way in summary.ways]
+    notes: list[Fact] = [("note", note) for note in summary.notes]
+    return sheet(FACT_COLUMNS, [*to_repeat(found, ways), *to_mind(found), *notes])
 
 
 def _csv(summary: BenchSummary) -> str:
@@ -73,16 +89,19 @@ _PARTS: dict[str, tuple[str, ...]] = {
 def _markdown(summary: BenchSummary) -> str:
     parts = ["# A bench of Foretoken", f"**{inline(_best(summary))}**"]
     parts += [f"> {inline(note)}" for note in summary.notes]
-    for one in (*bench_tables(summary), definitions()):
+    for one in _tables(summary):
         parts += [f"## {inline(one.caption)}", table(one.head, one.rows)]
         parts += [inline(one.note)] if one.note else []
     return "\n\n".join(parts) + "\n"
 
 
 def _html(summary: BenchSummary) -> str:
-    tables: list[Table] = [*bench_tables(summary), definitions()]
-    values = {"best": _best(summary), "notes": summary.notes, "tables": tables}
+    values = {"best": _best(summary), "notes": summary.notes, "tables": _tables(summary)}
     return filled(values, "bench.html.jinja")
+
+
+def _tables(summary: BenchSummary) -> list[Table]:
+    return [*bench_tables(summary), definitions(), *condition_tables(summary)]
 
 
 def _best(summary: BenchSummary) -> str:

@@ -8,6 +8,7 @@ from statistics import median
 
 import msgspec
 
+from app.reports.bench_conditions import BenchConditions, conditions_of
 from app.reports.bench_figures import CategoryFigures, Measurement, figures
 from app.run.cost import PassCosts
 from app.run.metrics import phase_seconds, ratio
@@ -50,6 +51,7 @@ class BenchSummary(msgspec.Struct, frozen=True):
     verdict: str
     best: WayFigures
     ways: tuple[WayFigures, ...]
+    conditions: BenchConditions
     notes: tuple[str, ...] = ()
     """What was not run to its end, and why."""
 
@@ -73,9 +75,15 @@ def summarise_bench(
     if not found:
         return None
     best = max(found, key=_speedup)
-    cost = CostFigures(dict(costs.seconds), costs.draft_step) if costs else None
     return BenchSummary(
-        best.categories, best.overall, cost, best.verdict, best, found, tuple(notes)
+        categories=best.categories,
+        overall=best.overall,
+        cost=CostFigures(dict(costs.seconds), costs.draft_step) if costs else None,
+        verdict=best.verdict,
+        best=best,
+        ways=found,
+        conditions=conditions_of(measurements),
+        notes=tuple(notes),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.reports.bench_conditions import Counted, to_repeat
 from app.reports.bench_figures import DEFINITIONS, CategoryFigures, Interval
 from app.reports.bench_summary import BenchSummary, CostFigures, WayFigures
 from app.reports.html.tables import Table
@@ -28,10 +29,35 @@ _HEAD = (
 
 
 def bench_tables(summary: BenchSummary) -> list[Table]:
-    """Every table of a bench: the ways side by side, then each of them, waiting, and costs."""
+    """The tables of figures: the ways side by side, then each of them, waiting, and costs.
+
+    Behind them those of cautions and notes, if there are any.
+    """
     several = [_side_by_side(summary.ways)] if len(summary.ways) > 1 else []
     cost = [_cost(summary.cost)] if summary.cost else []
-    return [*several, *map(_way, summary.ways), _waiting(summary.ways), *cost]
+    told = summary.conditions
+    minded = [
+        _counted(caption, lines, told.runs)
+        for caption, lines in (("Cautions", told.cautions), ("Notes", told.notes))
+        if lines
+    ]
+    return [*several, *map(_way, summary.ways), _waiting(summary.ways), *cost, *minded]
+
+
+def condition_tables(summary: BenchSummary) -> list[Table]:
+    """What was not held equal, and all that is needed to repeat the bench."""
+    told = summary.conditions
+    facts = to_repeat(told, [way.name for way in summary.ways])
+    rows = tuple((name, str(value)) for name, value in facts)
+    return [
+        _counted("What was not held equal", told.not_held_equal, told.runs),
+        Table("To repeat it", ("Name", "Value"), rows, words=True),
+    ]
+
+
+def _counted(caption: str, lines: Sequence[Counted], runs: int) -> Table:
+    rows = tuple((one.text, f"{one.runs} of {runs}") for one in lines)
+    return Table(caption, ("What", "Runs"), rows, words=True)
 
 
 def definitions() -> Table:

@@ -1,4 +1,4 @@
-"""Two tables: a row a token, and beside it a row a round.
+"""Three tables: a row a token, and beside it a row a round, and what is needed to repeat the run.
 
 UTF-8 with a byte-order mark, commas, decimal points, quotes around cells that need them; empty
 cells for null. Text cells are written so that a spreadsheet does not take them for formulas:
@@ -8,6 +8,10 @@ cells for null. Text cells are written so that a spreadsheet does not take them 
 * NUL, which CSV cannot hold, is `␀0`, and a `␀` of the text is `␀␀`.
 
 Numbers are never changed. `text_of(cell(text)) == text`.
+
+The table to repeat the run by has a row a field (`app.reports.run_facts`): texts and numbers as
+above, and JSON for all else, so that its null is `null`, apart from an empty text. Only the type of
+a field (`foretoken report --schema`) tells a text `null` from that.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
+from app.reports.run_facts import FACT_COLUMNS, run_facts
 from app.run.events import Phases, Round, Status, Token
 from app.run.record import Repetition, RunRecord
 
@@ -68,10 +73,11 @@ Cell = str | int | float | None
 
 
 def csv_parts(record: RunRecord) -> dict[str, str]:
-    """The table of tokens, and the table of rounds that lies beside it."""
+    """The table of tokens, and beside it that of rounds, and what is needed to repeat the run."""
     return {
         ".csv": sheet(TOKEN_COLUMNS, _token_rows(record)),
         ".rounds.csv": sheet(ROUND_COLUMNS, _round_rows(record)),
+        ".run.csv": sheet(FACT_COLUMNS, run_facts(record)),
     }
 
 

@@ -25,7 +25,7 @@ FORMATS: dict[str, Parts] = {
 }
 """The formats on offer, by the suffix that chooses them."""
 
-_BESIDE: dict[str, tuple[str, ...]] = {".csv": (".rounds.csv",)}
+_BESIDE: dict[str, tuple[str, ...]] = {".csv": (".rounds.csv", ".run.csv")}
 
 
 def report_files(path: Path) -> list[Path]:

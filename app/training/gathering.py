@@ -101,9 +101,7 @@ class Corpus:
 
         held_out = {_key(one) for one in _held_out(source)}
         asked = (
-            given(source.prompts, plan.seed)
-            if source.prompts
-            else generated(plan.seed, material)
+            given(source.prompts, plan.seed) if source.prompts else generated(plan.seed, material)
         )
         fresh = (one for one in asked if _key(one) not in held_out)
         for answered in writer.answers(fresh, pause):

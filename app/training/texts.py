@@ -95,7 +95,7 @@ class TextFolder:
             try:
                 held = load_file(file)
                 lengths, prompts = held["lengths"].tolist(), held["prompts"].tolist()
-                parts = [held[name].split(lengths) for name in ("ids", "best", "features")]
+                parts = [torch.split(held[name], lengths) for name in ("ids", "best", "features")]
             except (OSError, SafetensorError, KeyError, RuntimeError) as error:
                 raise Problem(
                     f"The texts in {file} cannot be read: {error}.",

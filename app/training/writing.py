@@ -103,9 +103,7 @@ class Writer:
         """Conversations as ids, those that are too long left out, sorted by length in batches."""
         batch: list[tuple[Asked, list[int]]] = []
         for one in asked:
-            ids = self._tokenizer.encode_prompt(
-                one.prompt, system=one.system, earlier=one.earlier
-            )
+            ids = self._tokenizer.encode_prompt(one.prompt, system=one.system, earlier=one.earlier)
             if len(ids) + self._plan.new_tokens <= self._plan.longest:
                 batch.append((one, list(ids)))
             if len(batch) == _AHEAD * self._plan.rows:

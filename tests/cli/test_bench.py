@@ -92,6 +92,15 @@ def test_every_method_with_every_length_and_every_format(call, runs, questions, 
     assert (
         float(rows[0]["decode_speedup"]) == way["categories"]["writing"]["decode_speedup"]["value"]
     )
+    beside = (tmp_path / "bench.run.csv").read_text(encoding="utf-8-sig")
+    facts = [tuple(row) for row in csv.reader(io.StringIO(beside))]
+    assert {("settings.sampling.temperature", "0.5"), ("settings.repetitions", "2")} <= set(facts)
+    assert [value for name, value in facts if name == "way"] == [
+        f"{method}, draft length {length}"
+        for method in ("ngram", "draft-model")
+        for length in (1, 2)
+    ]
+    assert "bench.run.csv" in done.err
     assert float(rows[2]["baseline_chunk_gaps_p95"]) == way["overall"]["baseline_chunk_gaps"]["p95"]
 
 

@@ -100,7 +100,8 @@ def test_a_report_is_shown_and_written_anew(call, tmp_path):
         "report", str(path), "--to", str(tmp_path / "b.md"), "--to", str(tmp_path / "b.csv")
     )
     assert (done.code, done.out) == (0, "")
-    assert {file.name for file in tmp_path.glob("b*")} == {"b.md", "b.csv", "b.rounds.csv"}
+    names = {"b.md", "b.csv", "b.rounds.csv", "b.run.csv"}
+    assert {file.name for file in tmp_path.glob("b*")} == names
 
 
 def test_a_hostile_report_is_only_shown(call, tmp_path):

@@ -118,6 +118,7 @@ def test_wrong_usage_is_2(wrong, call, workbench):
         (["--report", "run.doc"], ".json, .csv, .md"),
         (["--report", "a.json", "--report", "./a.json"], "once"),
         (["--report", "a.csv", "--report", "a.rounds.csv"], "once"),
+        (["--report", "a.csv", "--report", "a.run.csv"], "once"),
     ],
 )
 def test_a_problem_is_1_before_anything_runs(flags, word, call, workbench, tmp_path, monkeypatch):
@@ -227,7 +228,8 @@ def test_a_cancelled_run_is_130_with_its_partial_reports(call, workbench, tmp_pa
     assert told["token_ids"] == [1, 2, 3]
     assert told["baseline"] is told["same_text"] is told["decode_speedup"] is None
     assert read_record(paths[0]).outcome == "cancelled"
-    assert all(path.exists() for path in [*paths, tmp_path / "a.rounds.csv"])
+    beside = [tmp_path / name for name in ("a.rounds.csv", "a.run.csv")]
+    assert all(path.exists() for path in [*paths, *beside])
 
 
 def test_a_fault_is_70_with_its_traceback_in_the_log(call, workbench, tmp_path):

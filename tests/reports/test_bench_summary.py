@@ -4,13 +4,17 @@ import csv
 import io
 import json
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 from recorded import lane_events, record_of, started
 
 from app.reports.bench_report import BENCH_FORMATS
 from app.reports.bench_summary import summarise_bench
 from app.run.cost import PassCosts
-from app.run.events import RunEnded
+from app.run.events import Environment, RunEnded
+from app.run.flags import Flag
+from app.run.settings import Message, RunSettings
 
 COSTS = PassCosts(
     model="m",
@@ -136,10 +140,90 @@ def test_reports_are_safe_to_open():
     hostile = ["=1+1|x", "<script>alert(1)</script>", "[bold]\x1b[31m"]
     runs = [("p", name, record(1.0, 1.0)) for name in hostile]
     found = summarise_bench(runs, COSTS, notes=["<b>note</b>"])
-    page = BENCH_FORMATS[".html"](found)
+    page = BENCH_FORMATS[".html"](found)[".html"]
     assert "<script>" not in page
     assert "&lt;b&gt;note" in page
-    assert "\x1b" not in page + BENCH_FORMATS[".md"](found)
-    rows = list(csv.reader(io.StringIO(BENCH_FORMATS[".csv"](found))))
+    assert "\x1b" not in page + BENCH_FORMATS[".md"](found)[".md"]
+    rows = rows_of(found, ".csv")
     assert rows[1][2] == "'=1+1|x"
     assert len({len(row) for row in rows}) == 1
+    assert ["note", "<b>note</b>"] in rows_of(found, ".run.csv")
+
+
+def rows_of(found, part):
+    text = BENCH_FORMATS[".csv"](found)[part]
+    return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"))))
+
+
+def asked(prompt, *, method="ngram", earlier=(), environment=None, flags=(), notes=()):
+    """A run of this prompt, made under these conditions."""
+    made = record(1.0, 1.0)
+    made.settings = replace(made.settings, prompt=prompt, method=method, earlier=earlier)
+    made.environment = environment or made.environment
+    made.flags, made.notes = flags, notes
+    return made
+
+
+def test_a_bench_holds_what_is_needed_to_repeat_it():
+    said = (Message("user", "=1+1"), Message("assistant", "2"))
+    runs = [
+        ("p1", "a", asked("=1+1")),
+        ("p1", "a", asked("-2", earlier=said)),
+        ("p1", "a", asked("=1+1", method="draft-model")),
+        ("p2", "b", asked("+3")),
+    ]
+    found = summarise_bench(runs)
+    conditions = json.loads(found.json())["conditions"]
+    settings = replace(runs[0][2].settings, prompt="", earlier=())
+    assert msgspec.convert(conditions["settings"], RunSettings) == settings
+    assert conditions["prompts"] == [
+        {"id": "p1", "category": "a", "turns": ["=1+1", "-2"]},
+        {"id": "p2", "category": "b", "turns": ["+3"]},
+    ]
+    facts = rows_of(found, ".run.csv")
+    assert facts[0] == ["name", "value"]
+    for row in (
+        ["began", "2026-01-02T03:04:05+01:00"],
+        ["runs", "4"],
+        ["way", "ngram, draft length 2"],
+        ["way", "draft-model, draft length 2"],
+        ["settings.sampling.temperature", "0.0"],
+        ["settings.stop_strings", "[]"],
+        ["settings.device", "null"],
+        ["environment.packages", '{"torch": "2"}'],
+        ["target.name", "target"],
+        ["draft", "null"],
+        ["prompt", '{"id": "p2", "category": "b", "turns": ["+3"]}'],
+    ):
+        assert row in facts
+    apart = {"settings.prompt", "settings.earlier", "settings.method", "settings.draft_length"}
+    assert not apart & {name for name, _ in facts}
+    for page in (BENCH_FORMATS[".md"](found)[".md"], BENCH_FORMATS[".html"](found)[".html"]):
+        assert all(word in page for word in ("What was not held equal", "To repeat it", "torch"))
+
+
+def test_a_bench_tells_of_how_many_runs_what_was_not_held_equal():
+    other = Environment("0.1", "3.12", "there", "cpu", "cpu", 2, {"torch": "2"})
+    seen = (Flag("other load", "by one"),), (Flag("other load", "by two"), Flag("battery"))
+    runs = [
+        ("p1", "a", asked("x", flags=seen[0], notes=("said",))),
+        ("p2", "a", asked("y", flags=seen[1])),
+        ("p3", "a", asked("z", environment=other)),
+    ]
+    found = summarise_bench(runs)
+    facts = rows_of(found, ".run.csv")
+    assert [value for name, value in facts if name == "caution"] == [
+        "Something else used the device while the run went on. (2 of 3 runs)",
+        "The machine ran on its battery, which may slow it. (1 of 3 runs)",
+    ]
+    unequal = [value for name, value in facts if name == "not held equal"]
+    assert "Draft resident during baseline: no, the pair has no draft model. (3 of 3 runs)" in (
+        unequal
+    )
+    assert unequal[-1].startswith("The machine, or its versions, was not that of the first run")
+    assert unequal[-1].endswith("(1 of 3 runs)")
+    assert ["note", "said (1 of 3 runs)"] in facts
+    assert ["environment.python", "3.11"] in facts
+    assert ["environment 2.python", "3.12"] in facts
+    page = BENCH_FORMATS[".md"](found)[".md"]
+    assert "| Something else used the device while the run went on. | 2 of 3 |" in page

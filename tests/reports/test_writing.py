@@ -31,8 +31,9 @@ def test_reports_are_whole_and_leave_nothing_beside(name, tmp_path):
     assert write_report(run_record(), tmp_path / name, overwrite=True) == written
 
 
-def test_a_file_beside_is_not_replaced_unasked(tmp_path):
-    (tmp_path / "a.rounds.csv").write_text("mine", encoding="utf-8")
+@pytest.mark.parametrize("beside", ["a.rounds.csv", "a.run.csv"])
+def test_a_file_beside_is_not_replaced_unasked(beside, tmp_path):
+    (tmp_path / beside).write_text("mine", encoding="utf-8")
     with pytest.raises(Problem):
         write_report(run_record(), tmp_path / "a.csv", overwrite=False)
     assert not (tmp_path / "a.csv").exists()
@@ -59,9 +60,11 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_half_a_character_is_a_problem_not_a_crash(tmp_path):
+@pytest.mark.parametrize("suffix", [".json", ".csv"])
+def test_half_a_character_is_a_problem_not_a_crash(suffix, tmp_path):
+    record = run_record(prompt="\ud800", stop_strings=("\ud800",))
     with pytest.raises(Problem, match="half a character"):
-        write_report(run_record(prompt="\ud800"), tmp_path / "a.json", overwrite=False)
+        write_report(record, tmp_path / f"a{suffix}", overwrite=False)
 
 
 @pytest.mark.parametrize(
