@@ -12,7 +12,7 @@ from torch import Tensor
 
 from app.training.texts import Text, TextFolder
 
-_GROUP = 8
+GROUP = 8
 """Shards in memory at a time; their texts are mixed."""
 
 
@@ -51,27 +51,32 @@ def batch_of(texts: Sequence[Text]) -> Batch:
     return Batch(ids, best, features, prompts, sum(text.written for text in texts))
 
 
-def side_by_side(texts: Sequence[Text], tokens: int) -> Iterator[Batch]:
-    """All texts, shortest first, in batches of at most so many tokens, padding included."""
-    batch: list[Text] = []
+def side_by_side(texts: Sequence[Text], tokens: int) -> list[list[Text]]:
+    """All texts, shortest first, divided so that none has more tokens, padding included.
+
+    A text that is longer than that stands alone.
+    """
+    divided: list[list[Text]] = []
     for text in sorted(texts, key=len):
-        if batch and (len(batch) + 1) * len(text) > tokens:
-            yield batch_of(batch)
-            batch = []
-        batch.append(text)
-    if batch:
-        yield batch_of(batch)
+        if not divided or (len(divided[-1]) + 1) * len(text) > tokens:
+            divided.append([])
+        divided[-1].append(text)
+    return divided
 
 
 def epoch(
-    folder: TextFolder, shards: Sequence[Path], *, seed: str, tokens: int
+    folder: TextFolder, shards: Sequence[Path], *, seed: str, tokens: int, skip: int = 0
 ) -> Iterator[Batch]:
-    """Every text of these shards once. The same for the same seed."""
+    """Every text of these shards once, the first `skip` batches left out.
+
+    The same for the same seed. Raises Problem for a shard that cannot be read.
+    """
     chance = random.Random(seed)
     order = chance.sample(shards, len(shards))
-    for start in range(0, len(order), _GROUP):
-        texts = list(folder.read(order[start : start + _GROUP]))
+    for start in range(0, len(order), GROUP):
+        texts = list(folder.read(order[start : start + GROUP]))
         chance.shuffle(texts)
-        batches = list(side_by_side(texts, tokens))
-        chance.shuffle(batches)
-        yield from batches
+        divided = side_by_side(texts, tokens)
+        chance.shuffle(divided)
+        yield from map(batch_of, divided[skip:])
+        skip = max(skip - len(divided), 0)

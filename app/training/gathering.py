@@ -20,7 +20,7 @@ from app.training.prompts import Answered, Asked, generated, given
 from app.training.texts import Text, TextFolder
 from app.training.writing import Plan, Writer
 
-_SHARD = 128
+SHARD = 128
 """Texts of a shard: what a kill may cost."""
 _HELD_OUT = 96
 """Conversations that the head is judged by."""
@@ -76,7 +76,7 @@ class Corpus:
             shard.append(text)
             tokens += text.written
             report(_progress(budget, start, tokens))
-            if len(shard) == _SHARD:
+            if len(shard) == SHARD:
                 self.learned.add(shard)
                 shard = []
                 if _spent(budget, start, tokens, self.learned.byte_count):

@@ -40,9 +40,7 @@ def kept_guesses(shares: Sequence[float]) -> float:
     return sum(accumulate(shares, mul))
 
 
-def _counts(
-    teacher: Teacher, head: DraftHead, batch: Batch, depth: int
-) -> tuple[Tensor, Tensor]:
+def _counts(teacher: Teacher, head: DraftHead, batch: Batch, depth: int) -> tuple[Tensor, Tensor]:
     """Guesses kept and guesses whose forerunners were kept, by depth."""
     rows, length = batch.ids.shape
     place = torch.arange(length, device=batch.ids.device)[None]

@@ -61,9 +61,7 @@ class Teacher:
         features = batch.features.to(self.dtype)
         with self.autocast():
             steps = unrolled(head, self.rotary, self.embed(batch.ids), features, depth=depth)
-            predicted = [
-                one.flatten(0, 1)[where - step] for step, one in enumerate(steps, start=1)
-            ]
+            predicted = [one.flatten(0, 1)[where - step] for step, one in enumerate(steps, start=1)]
         return soft_loss(predicted, features.flatten(0, 1)[where], self._rows)
 
 

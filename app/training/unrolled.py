@@ -61,13 +61,13 @@ def attended(query: Tensor, known: _Vectors, own: list[_Vectors], scale: float) 
     rows, length, heads, size = query.shape
     shared = keys.shape[1]
     # Heads that share keys become one more dimension, so that no key is copied for them.
-    folded = (query * scale).view(rows, length, shared, heads // shared, size).permute(0, 2, 3, 1, 4)
+    folded = (
+        (query * scale).view(rows, length, shared, heads // shared, size).permute(0, 2, 3, 1, 4)
+    )
     whole = (rows, shared, -1, length)
     scores = (folded.reshape(rows, shared, -1, size) @ keys.transpose(2, 3)).view(*whole, length)
     scores = scores + _later(length, scores)
-    mine = [
-        (folded * key.transpose(1, 2)[:, :, None]).sum(dim=-1, keepdim=True) for key, _ in own
-    ]
+    mine = [(folded * key.transpose(1, 2)[:, :, None]).sum(dim=-1, keepdim=True) for key, _ in own]
     weights = torch.cat([scores, *mine], dim=-1).softmax(dim=-1).to(values.dtype)
     far = weights[..., :length].reshape(rows, shared, -1, length) @ values
     answer = far.view(*whole, size)
