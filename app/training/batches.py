@@ -33,8 +33,13 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same on a device."""
-        moved = [one.to(device) for one in (self.ids, self.best, self.features, self.prompts)]
-        return Batch(*moved, tokens=self.tokens)
+        return Batch(
+            self.ids.to(device),
+            self.best.to(device),
+            self.features.to(device),
+            self.prompts.to(device),
+            self.tokens,
+        )
 
 
 def batch_of(texts: Sequence[Text]) -> Batch:

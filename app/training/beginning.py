@@ -1,4 +1,4 @@
-"""A head before its first lesson: the target's last layer, and a linear guess at what that reads."""
+"""A head before its first lesson: the target's last layer, and a linear guess at its input."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def _linear_guess(inner: Any, texts: Iterable[Text]) -> Tensor:
         products += (given.T @ wanted).double()
     # Embeddings are far smaller than features: each input is damped by its own size.
     squares.diagonal().mul_(1 + _RIDGE).add_(1e-9)
-    return torch.linalg.solve(squares, products).T.float()
+    solution: Tensor = torch.linalg.solve(squares, products)
+    return solution.T.float()
 
 
 def _examples(inner: Any, texts: Iterable[Text]) -> Iterator[tuple[Tensor, Tensor]]:

@@ -105,7 +105,7 @@ def card(taught: Taught, facts: Facts) -> str:
         f"{best.kept:.2f} guesses of a draft of {len(best.acceptance)}",
         f"- Versions: {', '.join(f'{name} {one}' for name, one in facts.versions.items())}",
         "",
-        f"Licence: its weights began as a part of the target's, and its texts are the target's own; "
+        "Licence: its weights began as a part of the target's, and its texts are the target's own; "
         f"the target's licence{_told(facts.folder_licence)} says what may be done with it.",
         "",
         "## Learning curve",

@@ -25,7 +25,9 @@ from app.training.texts import TextFolder
 BATCH_TOKENS = 2048
 """Tokens of a lesson, padding included."""
 _JUDGEMENTS = 24
-"""How often a head is judged."""
+"""How often a head is judged, in lessons that are long enough."""
+_APART = 30.0
+"""Least seconds from one judgement to the next."""
 _KEPT_EVERY = 60.0
 """Seconds from one checkpoint to the next."""
 _PATIENCE = 6
@@ -163,7 +165,10 @@ class Course:
 
     @property
     def _due(self) -> bool:
-        return self.share * _JUDGEMENTS >= len(self.standing.curve)
+        judgements: float = _JUDGEMENTS
+        if self._span.seconds:
+            judgements = min(judgements, max(self._span.seconds / _APART, 1.0))
+        return self.share * judgements >= len(self.standing.curve)
 
     def _judge(self, point: Point) -> None:
         standing, material = self.standing, self._material

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from operator import mul
 
@@ -37,7 +37,8 @@ def acceptance(
 
 def kept_guesses(shares: Sequence[float]) -> float:
     """How many guesses of a draft as deep as the shares are kept, on average."""
-    return sum(accumulate(shares, mul))
+    products: Iterable[float] = accumulate(shares, mul)
+    return sum(products)
 
 
 def _counts(teacher: Teacher, head: DraftHead, batch: Batch, depth: int) -> tuple[Tensor, Tensor]:

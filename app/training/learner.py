@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,10 +31,15 @@ class Learner:
         self.head = head
         self.averaged = deepcopy(head).requires_grad_(False)
         fused = next(head.parameters()).device.type in ("cpu", "cuda")
-        matrices = [one for one in head.parameters() if one.dim() > 1]
-        others = [one for one in head.parameters() if one.dim() == 1]
+        weights: list[Tensor] = list(head.parameters())
+        matrices = [one for one in weights if one.dim() > 1]
+        others = [one for one in weights if one.dim() == 1]
+        groups: list[dict[str, Any]] = [
+            {"params": matrices},
+            {"params": others, "weight_decay": 0.0},
+        ]
         self._optimiser = torch.optim.AdamW(
-            [{"params": matrices}, {"params": others, "weight_decay": 0.0}],
+            groups,
             lr=PEAK,
             betas=_BETAS,
             weight_decay=_DECAY,

@@ -39,11 +39,13 @@ class Teacher:
 
     def embed(self, ids: Tensor) -> Tensor:
         """Embeddings of ids [...]: [..., hidden]."""
-        return functional.embedding(ids, self._embeddings).to(self.dtype)
+        found: Tensor = functional.embedding(ids, self._embeddings)
+        return found.to(self.dtype)
 
     def logits(self, features: Tensor) -> Tensor:
         """Logits over the vocabulary, of features [..., hidden]."""
-        return features.to(self.dtype) @ self._rows.T
+        found: Tensor = features.to(self.dtype) @ self._rows.T
+        return found
 
     def autocast(self) -> torch.autocast:
         """Within it, matrices are multiplied in the teacher's type."""
@@ -68,7 +70,8 @@ class Teacher:
 def weighted(losses: Tensor) -> Tensor:
     """The losses of all depths as one."""
     weights = LATER ** torch.arange(len(losses), device=losses.device)
-    return (losses * weights).sum()
+    total: Tensor = (losses * weights).sum()
+    return total
 
 
 def _computing_dtype(device: torch.device) -> torch.dtype:

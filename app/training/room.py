@@ -9,6 +9,7 @@ import psutil
 import torch
 
 from app.library.head_folder import HeadShape
+from app.models.draft_head import DraftHead
 from app.run.problems import Problem
 from app.training.batches import GROUP
 from app.training.course import BATCH_TOKENS
@@ -29,8 +30,6 @@ _LAYERS_WIDE = 24
 def head_weights(shape: HeadShape) -> int:
     """Numbers in a head of this shape."""
     with torch.device("meta"):
-        from app.models.draft_head import DraftHead
-
         return sum(one.numel() for one in DraftHead(shape).parameters())
 
 
@@ -74,8 +73,8 @@ def bytes_for_texts(folder: Path, gib: float, held: int) -> int:
     free = shutil.disk_usage(folder).free
     if held + free - _LEFT < min(granted, max(held, _LEAST)):
         raise Problem(
-            f"The disk of {folder} has {free / 1e9:.1f} GB free: too little for texts, a checkpoint "
-            "and a head.",
+            f"The disk of {folder} has {free / 1e9:.1f} GB free: too little for texts and a "
+            "checkpoint.",
             "Make room on it, or choose a folder on another disk.",
         )
     return min(granted, held + free - _LEFT)

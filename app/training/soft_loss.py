@@ -1,8 +1,8 @@
 """How far a head's laws are from its target's, and which way they should move.
 
-Cross-entropy with soft labels over thousands of tokens, at three depths of every place, is most of a
-lesson's work. Here each law exists only for some places at a time, and its gradient is taken at
-once. With the target's law p, the head's q and output rows W, the gradient of a feature is
+Cross-entropy with soft labels over thousands of tokens, at several depths of every place, is most
+of a lesson's work. Here each law exists only for some places at a time, and its gradient is taken
+at once. With the target's law p, the head's q and output rows W, the gradient of a feature is
 q W - p W; p W is computed once for all depths.
 """
 
@@ -20,7 +20,7 @@ _PLACES = 256
 
 class _SoftLoss(torch.autograd.Function):
     @staticmethod
-    def forward(context: Any, predicted: Tensor, features: Tensor, rows: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(context: Any, predicted: Tensor, features: Tensor, rows: Tensor) -> Tensor:
         depth, places = predicted.shape[:2]
         losses = torch.zeros(depth, device=predicted.device)
         gradient = torch.empty_like(predicted)
@@ -41,7 +41,7 @@ class _SoftLoss(torch.autograd.Function):
         return losses / max(places, 1)
 
     @staticmethod
-    def backward(context: Any, weights: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(context: Any, weights: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = context.saved_tensors
         shares = (weights / max(context.places, 1)).to(gradient.dtype)
         return gradient * shares[:, None, None], None, None

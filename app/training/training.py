@@ -19,8 +19,8 @@ from app.run.problems import Problem
 from app.run.teaching import CurvePoint, Taught
 from app.training.batches import Batch, batch_of, side_by_side
 from app.training.beginning import begin_head
-from app.training.checkpoint import read_checkpoint
 from app.training.card import Facts, in_a_sentence, write_card
+from app.training.checkpoint import read_checkpoint
 from app.training.claim import Claim, Identity
 from app.training.course import BATCH_TOKENS, Course, Material
 from app.training.gathering import Budget, Corpus, Source
@@ -69,6 +69,7 @@ class Training:
         self._shape = shape
         self._claim = Claim(folder, _identity(source, made_for, vocabulary))
         self._corpus = Corpus(folder)
+        self._written = 0
         held = self._corpus.learned.byte_count
         self._bytes = bytes_for_texts(folder, plan.disk_gib, held)
 
@@ -87,6 +88,7 @@ class Training:
         pause()
         report(Progress("preparing the lessons"))
         course = self._course()
+        self._written = self._corpus.tokens
 
         def judged(found: CurvePoint) -> None:
             if course.best is found:
@@ -190,7 +192,7 @@ class Training:
             best=standing.curve[standing.best],
             curve=tuple(standing.curve),
             coverage=standing.coverage,
-            written=self._corpus.tokens,
+            written=self._written,
             writing_seconds=self._claim.writing_seconds,
             stopped_early=standing.end < 1,
         )

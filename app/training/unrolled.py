@@ -1,9 +1,9 @@
 """A head that goes on from its own features, at every place of many texts at once.
 
-EAGLE-3's training-time test (Li et al. 2025, arXiv 2503.01840): what a head meets when it drafts, it
-meets when it learns. A draft that starts at p is fed, at depth j, the head's own feature of depth
-j - 1, and the embedding of token p + j; it sees the keys that target features made, up to p, and its
-own ones of depths 2 to j. So it does in a session, where its own keys are dropped each round.
+EAGLE-3's training-time test (Li et al. 2025, arXiv 2503.01840): what a head meets when it drafts,
+it meets when it learns. A draft that starts at p is fed, at depth j, the head's own feature of
+depth j - 1, and the embedding of token p + j; it sees the keys that target features made, up to p,
+and its own ones of depths 2 to j. So it does in a session, which drops its own keys each round.
 """
 
 from __future__ import annotations
