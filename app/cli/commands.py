@@ -361,7 +361,7 @@ def _models_named(catalogue: Catalogue, name: str) -> list[ModelEntry]:
     """The models of the pair of this name, or the model itself."""
     for pair in catalogue.pairs:
         if pair.name == name:
-            return [catalogue.model(one) for one in dict.fromkeys((pair.target, pair.draft)) if one]
+            return list(catalogue.models_of(name))
     try:
         return [catalogue.model(name)]
     except Problem as problem:

@@ -14,7 +14,7 @@ from app.decoding.sampling import warp
 from app.models.session import Block, Reading
 from app.run.settings import Sampling
 
-Role = Literal["target", "draft"]
+Role = Literal["target", "draft", "head"]
 """Which model of a pair a pass is for."""
 
 
@@ -28,9 +28,9 @@ class Read:
     upto: int
     block: Block | None = None
     rows: int = 1
-    """Logits wanted: those of the last so many tokens fed."""
+    """Logits wanted: those of the last so many tokens fed; a head answers with one row."""
     prompt: bool = False
-    """Whether this pass is the draft model's own pass over the prompt."""
+    """Whether this pass is the draft's own pass over the prompt."""
 
 
 @dataclass(frozen=True, slots=True)

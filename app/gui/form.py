@@ -196,7 +196,7 @@ class Form(QWidget):
         self._methods.offer(
             (method.label, method.name)
             for method in METHODS.values()
-            if method.name != "nothing" and (pair.draft or not method.needs_draft_model)
+            if method.name != "nothing" and pair.offers(method.drafter)
         )
         self.rows["method"].field.put(pair.method)
         self.rows["draft_length"].field.put(pair.draft_length)

@@ -35,8 +35,7 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def models_of(self, pair: str) -> tuple[ModelEntry, ...]:
         """The models of this pair, the target first. Raises Problem for an unknown pair."""
-        entry = self.pair(pair)
-        return tuple(self.model(name) for name in (entry.target, entry.draft) if name is not None)
+        return tuple(self.model(name) for name in self.pair(pair).models)
 
 
 def load_catalogue(files: Sequence[Path]) -> Catalogue:

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import msgspec
 
+from app.run.methods import Drafter
 from app.run.settings import Precision
 
 _Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 _Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+!-]*$")]
 _Repository = Annotated[str, msgspec.Meta(pattern=r"^[\w.-]+/[\w.-]+$")]
 _Revision = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][\w./-]*$")]
+_Inside = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9.-]*)*$")]
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 _DraftLength = Annotated[int, msgspec.Meta(ge=0, le=64)]
 _Bytes = Annotated[int, msgspec.Meta(gt=0)]
@@ -42,7 +44,13 @@ class HubSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="hu
     revision: _Revision = "main"
 
 
-Source = WheelSource | FolderSource | HubSource
+class ResourceSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="resource"):
+    """A folder among the resources that ship with the program."""
+
+    path: _Inside = msgspec.field(name="resource")
+
+
+Source = WheelSource | FolderSource | HubSource | ResourceSource
 
 
 class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,11 +75,23 @@ class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     method: _Text
     draft: str | None = None
     """The name of a model, for methods that need one."""
+    head: str | None = None
+    """The name of a draft head, for methods that need one."""
     draft_length: _DraftLength = 4
     draft_precision: Precision | None = None
     """None: the target's own."""
     tested: bool = False
     note: str = ""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of its models, each once, the target first."""
+        named = (self.target, self.draft, self.head)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def offers(self, drafter: Drafter) -> bool:
+        """Whether it has what a method asks for guesses."""
+        return {"nothing": True, "model": bool(self.draft), "head": bool(self.head)}[drafter]
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -17,6 +17,7 @@ from app.library.entries import (
     HubSource,
     ModelEntry,
     PairEntry,
+    ResourceSource,
     Source,
     WheelSource,
 )
@@ -27,7 +28,10 @@ _SOURCES: dict[str, type[Source]] = {
     "wheel": WheelSource,
     "folder": FolderSource,
     "hub": HubSource,
+    "resource": ResourceSource,
 }
+_DRAFTERS = {"model": ("draft", "model"), "head": ("head", "head")}
+"""By what a method asks: the field of a pair that names it, and what that is called."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _Entry = TypeVar("_Entry", ModelEntry, PairEntry)
 
@@ -80,11 +84,13 @@ class EntryReader:
             message = f"There is no method {entry.method!r} for the pair {name!r}."
             place = node_at(node, ["method"])
             raise self.faulty(place, message, remedy=nearest(entry.method, METHODS))
-        if METHODS[entry.method].needs_draft_model and entry.draft is None:
-            message = f"The pair {name!r} uses a draft model but names none."
-            raise self.faulty(node, message, remedy="Add `draft:` with the name of a model.")
+        field, what = _DRAFTERS.get(METHODS[entry.method].drafter, ("target", ""))
+        if getattr(entry, field) is None:
+            message = f"The pair {name!r} uses a draft {what} but names none."
+            raise self.faulty(node, message, remedy=f"Add `{field}:` with the name of a {what}.")
         names = []
-        for role, model in (("target", entry.target), ("draft", entry.draft)):
+        roles = (("target", entry.target), ("draft", entry.draft), ("head", entry.head))
+        for role, model in roles:
             if model is not None:
                 message = f"The {role} {model!r} of the pair {name!r} is no usable model."
                 place = node_at(node, [role])
@@ -123,7 +129,7 @@ class EntryReader:
         """The fields of a source, and which kind they make it."""
         kinds = [kind for kind in _SOURCES if kind in source]
         if len(kinds) != 1:
-            message = "A source has to hold exactly one of wheel, folder, hub."
+            message = "A source has to hold exactly one of wheel, folder, hub, resource."
             raise self.faulty(node, message, remedy="For example `folder: /path/to/it`.")
         self._refuse_unknown(_SOURCES[kinds[0]], source, node=node)
         return {**source, "type": kinds[0]}

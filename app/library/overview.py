@@ -68,7 +68,6 @@ def _model_standing(entry: ModelEntry) -> ModelStanding:
 
 
 def _pair_standing(pair: PairEntry, models: dict[str, ModelStanding]) -> Standing:
-    """The worse standing of target and draft."""
+    """The worst standing of its models."""
     order: tuple[Standing, ...] = ("ready", "to be converted", "to be fetched", "faulty")
-    names = [pair.target, *([pair.draft] if pair.draft else [])]
-    return max((models[name].standing for name in names), key=order.index)
+    return max((models[name].standing for name in pair.models), key=order.index)

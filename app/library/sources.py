@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from app import files
 from app.library.converted import convert_into, converted_folder, file_identity, is_whole
-from app.library.entries import FolderSource, HubSource, ModelEntry, WheelSource
+from app.library.entries import FolderSource, HubSource, ModelEntry, ResourceSource, WheelSource
+from app.library.head_folder import check_head, is_head
 from app.library.hub import fetch_from_hub, find_in_cache
 from app.library.local_folder import find_on_disk
 from app.library.preflight import check
@@ -31,12 +33,19 @@ def look(entry: ModelEntry) -> Path | None:
         folder = find_in_cache(source)
     elif isinstance(source, WheelSource):
         folder = converted_folder(entry.name, _wheel_identity(source))
+    elif isinstance(source, ResourceSource):
+        return check_folder(files.resource(source.path))
     else:
         place = find_on_disk(source.path)
         if place.is_dir():
-            return check(place).folder
+            return check_folder(place)
         folder = converted_folder(entry.name, file_identity(place))
     return folder if folder is not None and is_whole(folder) else None
+
+
+def check_folder(folder: Path) -> Path:
+    """The folder itself, if what it holds can be loaded: a model, or a draft head. Else Problem."""
+    return check_head(folder).folder if is_head(folder) else check(folder).folder
 
 
 def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause) -> Path:
@@ -48,7 +57,7 @@ def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause
     if isinstance(entry.source, HubSource):
         ready = locate(entry)
         folder = ready or fetch_from_hub(entry.source, report=report, pause=pause)
-        return check(folder).folder
+        return check_folder(folder)
     if ready := look(entry):
         return ready
     if isinstance(entry.source, FolderSource):
@@ -56,6 +65,7 @@ def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause
         destination = converted_folder(entry.name, file_identity(file))
         described = str(file)
     else:
+        assert isinstance(entry.source, WheelSource)  # a resource is ready, or it is a Problem
         file = fetch_member(
             entry.source, download_bytes=entry.download_bytes, report=report, pause=pause
         )

@@ -8,6 +8,7 @@ those of a reduced vocabulary, and the feature is normed as the target's is.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -53,7 +54,7 @@ class DraftHead(nn.Module):
     @property
     def scale(self) -> float:
         """What scores of attention are multiplied by."""
-        return float(self.shape.head_size) ** -0.5
+        return 1.0 / math.sqrt(self.shape.head_size)
 
     def joined(self, embeddings: Tensor, features: Tensor) -> Tensor:
         """The layer's input [..., hidden] from embeddings of tokens t + 1 and features of t."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.models.language_model import LanguageModel
+from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel
 from app.models.tokenizer import Tokenizer
+from app.run.events import ModelFacts
+from app.run.methods import Drafter
 from app.run.preparation import Prepare
 
 
@@ -24,7 +27,7 @@ class DraftWidths:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPair:
-    """A target and, for methods that need one, a draft model."""
+    """A target and, for methods that need one, a draft model or a draft head."""
 
     wanted: Prepare
     target: LoadedModel
@@ -33,7 +36,8 @@ class LoadedPair:
     warnings: tuple[str, ...] = ()
     """What to know of the target."""
     draft_warnings: tuple[str, ...] = ()
-    """What to know of the draft model, and of the two together."""
+    """What to know of the draft model or head, and of the two together."""
+    head: LoadedHead | None = None
 
     @property
     def end_ids(self) -> tuple[int, ...]:
@@ -46,11 +50,22 @@ class LoadedPair:
         found = [self.target.model, *([self.draft.model] if self.draft else [])]
         return tuple(dict.fromkeys(found))
 
-    def refusal(self, *, drafting: bool) -> str:
-        """Why this pair cannot speculate, `drafting` with its draft model; empty if it can."""
+    def drafter(self, kind: Drafter) -> ModelFacts | None:
+        """What a method of this kind asks for guesses; None where that is no model."""
+        if kind == "model":
+            return self.draft.facts if self.draft else None
+        return self.head.facts if kind == "head" and self.head else None
+
+    @property
+    def drafts_with(self) -> Drafter:
+        """What this pair has that can guess: the draft model, if it has both."""
+        return "model" if self.draft else "head" if self.head else "nothing"
+
+    def refusal(self, drafter: Drafter) -> str:
+        """Why this pair cannot speculate with this drafter; empty if it can."""
         if not self.target.rewinding.holds:
             return f"Speculation is off: {self.target.rewinding.note}."
-        if drafting and self.draft is not None and not self.draft.rewinding.holds:
+        if drafter == "model" and self.draft and not self.draft.rewinding.holds:
             return f"Speculation is off, for the draft model: {self.draft.rewinding.note}."
         return ""
 
@@ -69,12 +84,13 @@ class LoadedPair:
         shared = min(len(self.tokenizer), target.width, draft.width, both_read)
         return DraftWidths(target.width, shared, draft.rows)
 
-    def notes(self, *, drafting: bool) -> tuple[str, ...]:
-        """What to know before trusting a figure of a run, `drafting` with the draft model."""
-        found = [*(self.draft_warnings if drafting else ()), *self.warnings, *self.target.notes]
-        if drafting and self.draft is not None and self.draft is not self.target:
+    def notes(self, drafter: Drafter) -> tuple[str, ...]:
+        """What to know before trusting a figure of a run with this drafter."""
+        drafts = drafter != "nothing"
+        found = [*(self.draft_warnings if drafts else ()), *self.warnings, *self.target.notes]
+        if drafter == "model" and self.draft is not None and self.draft is not self.target:
             found += self.draft.notes
-        refusal = self.refusal(drafting=drafting)
+        refusal = self.refusal(drafter)
         found += [refusal] if refusal else []
         if not self.exact:
             found.append(f"Not exactly lossless: {self.target.rows.note}.")

@@ -9,8 +9,10 @@ import torch
 from app.library.catalogue import Catalogue
 from app.library.compatibility import compare
 from app.library.entries import ModelEntry, PairEntry
+from app.library.head_folder import HeadFacts, check_head, refuse_unfit
 from app.library.preflight import FolderFacts, check
 from app.library.sources import fetch
+from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
 from app.models.pair import LoadedPair
@@ -39,6 +41,11 @@ def load_pair(
     if entry.draft is not None:
         draft_folder = loader.folder(catalogue.model(entry.draft), needs_tokenizer=False)
         draft_warnings = _compatible(target_folder, draft_folder)
+    head_facts = None
+    if entry.head is not None:
+        head_facts = loader.head(catalogue.model(entry.head))
+        unfit = refuse_unfit(head_facts, target_folder)
+        draft_warnings += (unfit,) if unfit else ()
     tokenizer = Tokenizer(target_folder.folder)
     target, why = loader.load(target_entry, target_folder, wanted.precision)
     warnings = (f"{target.model.precision} is {why}.",) if why else ()
@@ -47,7 +54,8 @@ def load_pair(
         precision = wanted.draft_precision or entry.draft_precision or _precision_of(target)
         draft_entry = catalogue.model(entry.draft)
         draft = loader.load_beside(target, draft_entry, draft_folder, precision=precision)
-    return LoadedPair(wanted, target, draft, tokenizer, warnings, draft_warnings)
+    head = LoadedHead(head_facts, target.model) if head_facts else None
+    return LoadedPair(wanted, target, draft, tokenizer, warnings, draft_warnings, head)
 
 
 class _Loader:
@@ -62,6 +70,10 @@ class _Loader:
         """The model's folder, fetched if need be, and checked."""
         folder = fetch(entry, self._report, pause=self._pause)
         return check(folder, needs_tokenizer=needs_tokenizer)
+
+    def head(self, entry: ModelEntry) -> HeadFacts:
+        """The facts of a draft head, fetched if need be."""
+        return check_head(fetch(entry, self._report, pause=self._pause))
 
     def load(
         self, entry: ModelEntry, folder: FolderFacts, precision: Precision | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -10,6 +11,10 @@ from app.run.problems import Problem
 from app.run.settings import OptionValue
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+Drafter = Literal["nothing", "model", "head"]
+"""What of a pair a method asks for guesses: nothing, its draft model, or its draft head."""
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -44,7 +49,8 @@ class Method(msgspec.Struct, frozen=True):
     name: str
     label: str
     summary: str
-    needs_draft_model: bool = False
+    drafter: Drafter = "nothing"
+    """What the pair has to have for it."""
     options: tuple[Option, ...] = ()
 
     @staticmethod
@@ -67,6 +73,11 @@ class Method(msgspec.Struct, frozen=True):
         }
 
 
+_MATCH = (
+    Option("shortest", "Shortest match", "Tokens that must match, at least.", 2, 1, 32),
+    Option("longest", "Longest match", "Tokens that are compared, at most.", 5, 1, 32),
+)
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -75,16 +86,36 @@ METHODS: dict[str, Method] = {
             "ngram",
             "N-gram",
             "Guesses that the text goes on as it did the last time the same tokens were seen.",
-            options=(
-                Option("shortest", "Shortest match", "Tokens that must match, at least.", 2, 1, 32),
-                Option("longest", "Longest match", "Tokens that are compared, at most.", 5, 1, 32),
-            ),
+            options=_MATCH,
         ),
         Method(
             "draft-model",
             "Draft model",
             "A smaller model guesses, token by token.",
-            needs_draft_model=True,
+            drafter="model",
+        ),
+        Method(
+            "head",
+            "Draft head",
+            "One layer guesses from what the target has just computed.",
+            drafter="head",
+        ),
+        Method(
+            "ngram-else-head",
+            "N-gram, else head",
+            "Copies where the text repeats itself; elsewhere the draft head guesses.",
+            drafter="head",
+            options=(
+                *_MATCH,
+                Option(
+                    "head_length",
+                    "Head's draft length",
+                    "Tokens that the head guesses, at most; 0 takes the draft length.",
+                    0,
+                    0,
+                    64,
+                ),
+            ),
         ),
     )
 }

@@ -27,6 +27,7 @@ class Prepared(Struct, frozen=True, tag=True):
     lossless: bool
     """Whether the models can hold a lossless rule's promise."""
     notes: tuple[str, ...] = ()
+    head: ModelFacts | None = None
 
 
 class EngineReady(Struct, frozen=True, tag=True):

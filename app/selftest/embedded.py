@@ -16,6 +16,4 @@ def catalogue() -> Catalogue:
 
 def has_embedded(offered: Catalogue) -> bool:
     """Whether the embedded pair's models can be had without the network."""
-    entry = offered.pair(PAIR)
-    names = filter(None, (entry.target, entry.draft))
-    return not any(is_download_needed(offered.model(name)) for name in names)
+    return not any(is_download_needed(model) for model in offered.models_of(PAIR))

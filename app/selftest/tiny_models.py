@@ -1,13 +1,18 @@
-"""A pair of tiny random models, written as a person would have them: folders and a catalogue."""
+"""A tiny random pair with a draft head, as a person would have it: folders and a catalogue."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from app import files
+from app.library.head_folder import MadeFor, fingerprint
+from app.library.preflight import check
+from app.models.draft_head import DraftHead, shape_for
+from app.models.head_file import save_head
 from app.models.hugging_face import transformers
 from app.selftest.runs import PAIR
 
@@ -25,27 +30,42 @@ models:
     title: Tiny random model, disturbed
     source:
       folder: tiny-draft
+  tiny-head:
+    title: Tiny random draft head
+    source:
+      folder: tiny-head
 pairs:
   {PAIR}:
     title: Tiny random models
     target: tiny
     method: draft-model
     draft: tiny-draft
+    head: tiny-head
 """
 
 
 def write_tiny_pair() -> Path:
-    """Writes both models and the catalogue that offers them; the catalogue's path."""
+    """Writes the models, the head and the catalogue that offers them; the catalogue's path."""
     catalogue = files.user_catalogue()
     catalogue.parent.mkdir(parents=True, exist_ok=True)
-    _write_model(catalogue.parent / "tiny", disturbance=0.0)
+    _write_head(catalogue.parent, _write_model(catalogue.parent / "tiny", disturbance=0.0))
     _write_model(catalogue.parent / "tiny-draft", disturbance=_DISTURBANCE)
     with open(catalogue, "w", encoding="utf-8") as file:
         file.write(_CATALOGUE)
     return catalogue
 
 
-def _write_model(folder: Path, *, disturbance: float) -> None:
+def _write_head(folder: Path, target: Any) -> None:
+    """A random head for the model in the folder `tiny`; it guesses every second token only."""
+    torch.manual_seed(1)
+    ids = torch.arange(0, target.config.vocab_size, 2)
+    made_for = check(folder / "tiny")
+    head = DraftHead(shape_for(target, len(ids)))
+    said = MadeFor("Tiny random model", fingerprint(made_for), made_for.vocabulary)
+    save_head(folder / "tiny-head", head, ids, said, "Not at all: its weights are random.")
+
+
+def _write_model(folder: Path, *, disturbance: float) -> Any:
     """A random Llama as safetensors, with a tokenizer of single bytes."""
     tokenizer = _byte_tokenizer()
     config = transformers.LlamaConfig(
@@ -68,6 +88,7 @@ def _write_model(folder: Path, *, disturbance: float) -> None:
             parameter.add_(disturbance * torch.randn_like(parameter))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    return model
 
 
 def _byte_tokenizer() -> transformers.PreTrainedTokenizerFast:

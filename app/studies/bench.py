@@ -141,7 +141,7 @@ def bench_costs(
         pair,
         longest_draft,
         context=SMALLEST_BUCKET,
-        drafting=pair.draft is not None,
+        drafter=pair.drafts_with,
         report=report,
         pause=pause,
     )

@@ -6,11 +6,12 @@ the same part of the prompt in their caches. Before the first turn there is noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.decoding.contracts import Role
-from app.models.loading import LoadedModel
+from app.models.head_session import HeadSession
+from app.models.loaded_head import LoadedHead
 from app.models.session import Session
 from app.models.tokenizer import Tokenizer
 from app.run.events import At, LaneName
@@ -45,6 +46,7 @@ class Conversation:
     def __init__(self, turns: Sequence[str]) -> None:
         self._turns = turns
         self._kept: dict[tuple[LaneName, Role], _Kept] = {}
+        self._heads: dict[LaneName, HeadSession] = {}
 
     def tokens(self, settings: RunSettings, tokenizer: Tokenizer) -> int:
         """Tokens of all turns, if every reply from this turn on is as long as it may be."""
@@ -63,22 +65,39 @@ class Conversation:
         return len(ids) + len(ahead) * settings.max_new_tokens
 
     def session(
-        self, at: At, role: Role, *, loaded: LoadedModel, ids: tuple[int, ...], room: Room
+        self,
+        at: At,
+        role: Role,
+        opened: Callable[[int], Session],
+        *,
+        rewinds: bool,
+        ids: tuple[int, ...],
+        room: Room,
     ) -> Session:
         """The lane's session, which holds what earlier turns have read of the start of `ids`.
 
-        A fresh one where that is nothing, where it is too small, and for a model that cannot take
-        back what the text does not say.
+        One newly `opened` for so many tokens where that is nothing, where it is too small, and
+        unless the model `rewinds`: it cannot take back what the text does not say.
         """
         kept = self._kept.pop((at.lane, role), None)
         carried = 0
-        if kept is not None and loaded.rewinding.holds and kept.session.capacity >= room.needed:
+        if kept is not None and rewinds and kept.session.capacity >= room.needed:
             carried = kept.carried if kept.turn == at.turn else _shared(kept.session, ids)
         session = kept.session if kept is not None and carried else None
         del kept  # so that two caches never lie in memory for one lane
-        session = session or loaded.model.open(room.wanted)
+        session = session or opened(room.wanted)
         session.unread(ids[:carried])  # forgets what another repetition of this turn has read
         self._kept[at.lane, role] = _Kept(session, at.turn, carried)
+        return session
+
+    def head_session(
+        self, at: At, head: LoadedHead, target: Session, *, ids: tuple[int, ...]
+    ) -> HeadSession:
+        """The head's session beside the lane's target, with what that has carried over."""
+        kept = self._heads.get(at.lane)
+        session = kept if kept and kept.target is target else head.open(target, target.capacity)
+        session.unread(ids[: target.held])  # forgets what the target's session has forgotten
+        self._heads[at.lane] = session
         return session
 
 

@@ -17,6 +17,8 @@ from app.models.machine import device_name, processor_name
 from app.models.pair import LoadedPair
 from app.run.cost import CostKey, PassCosts
 from app.run.events import Progress
+from app.run.methods import Drafter
+from app.studies.head_steps import time_steps
 from app.studies.passes import Pause, Timings, passes_of, time_passes
 
 SHORTEST = 8
@@ -30,14 +32,14 @@ def costs_of(
     draft_length: int,
     *,
     context: int,
-    drafting: bool,
+    drafter: Drafter,
     keep: bool = True,
     report: Report,
     pause: Pause,
 ) -> PassCosts:
-    """What passes of the target cost up to this draft length, and of the draft model if the method
-    is `drafting` with it, behind a context of this many tokens (a bucket). Not to `keep` what is
-    measured is for a machine that was seen not to be at its best.
+    """What passes of the target cost up to this draft length, and a step of what the method asks
+    for guesses, behind a context of this many tokens (a bucket). Not to `keep` what is measured is
+    for a machine that was seen not to be at its best.
 
     Raises Cancelled when `pause` does, Problem if a device's memory does not suffice.
     """
@@ -45,16 +47,18 @@ def costs_of(
     target = pair.target.model
     timings = partial(_timings, context=context, keep=keep, report=report, pause=pause)
     timed = timings(target, longest)
-    draft = pair.draft.model if pair.draft and drafting else None
     step = None
-    if draft is not None:
-        step = timings(draft, 1).seconds[1]
+    if pair.draft is not None and drafter == "model":
+        step = timings(pair.draft.model, 1).seconds[1]
+    if pair.head is not None and drafter == "head":
+        step = time_steps(pair.head, context=context, pause=pause)
+    asked = pair.drafter(drafter)
     key = cost_key(target, context)
     return PassCosts(
         **{name: getattr(key, name) for name in CostKey.__struct_fields__},
         seconds={width: cost for width, cost in timed.seconds.items() if width <= longest},
         repeats=timed.repeats,
-        draft=draft.name if draft else None,
+        draft=asked.name if asked else None,
         draft_step=step,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -16,11 +17,13 @@ from app.decoding.drivers import Pause, Sessions, run_lane
 from app.decoding.loop import LaneEvent, LaneSetup, decode
 from app.decoding.proposers import Surroundings, make_proposer
 from app.decoding.verifiers import make_verifier
+from app.models.head_session import HeadSession
+from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel
 from app.models.pair import LoadedPair
 from app.models.session import Session
 from app.run.events import At, LaneEnded
-from app.run.methods import Method
+from app.run.methods import Drafter, Method
 from app.run.settings import RunSettings
 from app.studies.conversation import Conversation, Room
 
@@ -67,14 +70,14 @@ class LaneMaker:
         return make_verifier(self.settings.rule, self.settings.sampling)
 
     @property
-    def drafts_with_model(self) -> bool:
-        """Whether the run's method asks the draft model."""
-        return Method.named(self.settings.method).needs_draft_model
+    def drafter(self) -> Drafter:
+        """What the run's method asks for guesses."""
+        return Method.named(self.settings.method).drafter
 
     @property
     def refusal(self) -> str:
         """Why this run's method cannot speculate with this pair; empty if it can."""
-        return self.pair.refusal(drafting=self.drafts_with_model)
+        return self.pair.refusal(self.drafter)
 
     @property
     def capacity(self) -> int:
@@ -124,6 +127,8 @@ class LaneMaker:
             device=self.pair.target.model.device,
             widths=self.pair.widths,
             draft_context=draft.model.context_length if draft else 0,
+            head=self.pair.head,
+            width=self.pair.target.model.width,
         )
         if not self._speculates(at):
             return make_proposer("nothing", {}, around)
@@ -136,21 +141,36 @@ class LaneMaker:
             return Fixed(0, "speculation refused")
         return Fixed(self.settings.draft_length)
 
-    def _sessions(self, at: At) -> dict[Role, Session]:
-        sessions: dict[Role, Session] = {"target": self._session(at, "target", self.pair.target)}
-        draft = self.pair.draft
-        if draft is not None and self.drafts_with_model and self._speculates(at):
-            sessions["draft"] = self._session(at, "draft", draft)
+    def _sessions(self, at: At) -> dict[Role, Session | HeadSession]:
+        pair, drafter = self.pair, self.drafter if self._speculates(at) else "nothing"
+        head = pair.head if drafter == "head" else None
+        target = self._session(at, "target", pair.target, features=head is not None)
+        sessions: dict[Role, Session | HeadSession] = {"target": target}
+        if pair.draft is not None and drafter == "model":
+            sessions["draft"] = self._session(at, "draft", pair.draft)
+        if head is not None:
+            sessions["head"] = self._head_session(at, head, target)
         return sessions
 
-    def _session(self, at: At, role: Role, loaded: LoadedModel) -> Session:
+    def _session(
+        self, at: At, role: Role, loaded: LoadedModel, *, features: bool = False
+    ) -> Session:
         """An empty session, or the conversation's own."""
         context = min(self.context, loaded.model.context_length)
         wanted = max(self.capacity, self.conversation_tokens)
         room = Room(needed=min(self.capacity, context), wanted=min(wanted, context))
+        opened = partial(loaded.model.open, features=features)
         if self.conversation is None:
-            return loaded.model.open(room.needed)
-        return self.conversation.session(at, role, loaded=loaded, ids=self.prompt_ids, room=room)
+            return opened(room.needed)
+        return self.conversation.session(
+            at, role, opened, rewinds=loaded.rewinding.holds, ids=self.prompt_ids, room=room
+        )
+
+    def _head_session(self, at: At, head: LoadedHead, target: Session) -> HeadSession:
+        """A session beside the target's, which lasts as long as that does."""
+        if self.conversation is None:
+            return head.open(target, target.capacity)
+        return self.conversation.head_session(at, head, target, ids=self.prompt_ids)
 
 
 def _off_the_clock(pause: Pause, clock: Clock) -> Pause:

@@ -32,7 +32,7 @@ def run_costs(
             maker.pair,
             maker.settings.draft_length,
             context=bucket_of(len(maker.prompt_ids) + written),
-            drafting=maker.drafts_with_model,
+            drafter=maker.drafter,
             keep=not record.flags,
             report=report,
             pause=pause,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from app.decoding.clock import clock_for
 from app.models.language_model import LanguageModel
+from app.models.loaded_head import LoadedHead
 from app.models.session import Block
 
 _LONGEST = 8
@@ -28,3 +29,17 @@ def warm_up(model: LanguageModel, prompt_ids: Sequence[int], *, width: int) -> N
     guesses = Block([0] * (width - 1), device=model.device)
     session.read([*ids, *ids[-1:] * 2], guesses, rows=width)
     clock_for(model.device).wait()  # or the first lane would wait for what a card has still to do
+
+
+def warm_up_head(head: LoadedHead, prompt_ids: Sequence[int]) -> None:
+    """Reads some of a prompt with a head and its target, then two guesses, as a run will."""
+    target = head.target
+    ids = [*(token % target.rows for token in prompt_ids[:_LONGEST]), 0, 0]
+    session = target.open(len(ids), features=True)
+    session.read(ids[:-1], rows=1)
+    beside = head.open(session, len(ids) + 2)
+    guesses = Block(device=target.device)
+    for _ in range(2):
+        guess = beside.read(ids, guesses, rows=1).logits[0].argmax()
+        guesses.append(head.ids[guess])
+    clock_for(target.device).wait()

@@ -41,7 +41,7 @@ from app.studies.divergence import find_divergence
 from app.studies.lanes import LaneMaker
 from app.studies.orders import lane_events, unfinished
 from app.studies.run_costs import run_costs
-from app.studies.warming import warm_up
+from app.studies.warming import warm_up, warm_up_head
 
 Report = Callable[[Progress], None]
 Pause = Callable[[], None]
@@ -65,8 +65,15 @@ class Workbench:
         """
         pair = self.loaded(wanted, report=report, pause=pause)
         context = pair.target.model.context_length
-        facts = pair.target.facts, pair.draft.facts if pair.draft else None
-        return Prepared(wanted.pair, *facts, context, pair.exact, pair.notes(drafting=True))
+        return Prepared(
+            pair=wanted.pair,
+            target=pair.target.facts,
+            draft=pair.drafter("model"),
+            context_length=context,
+            lossless=pair.exact,
+            notes=pair.notes(pair.drafts_with),
+            head=pair.drafter("head"),
+        )
 
     def loaded(self, wanted: Prepare, *, report: Report, pause: Pause) -> LoadedPair:
         """The pair as wanted; reloaded only if it is not what is loaded."""
@@ -201,12 +208,12 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
         settings=settings,
         environment=environment(pair.target.model.device),
         target=pair.target.facts,
-        draft=pair.draft.facts if pair.draft and maker.drafts_with_model else None,
+        draft=pair.drafter(maker.drafter),
         prompt_ids=maker.prompt_ids,
         end_ids=pair.end_ids,
         lossless=pair.exact and maker.rule.lossless,
-        notes=pair.notes(drafting=maker.drafts_with_model),
-        draft_resident=pair.draft is not None,
+        notes=pair.notes(maker.drafter),
+        draft_resident=pair.drafts_with != "nothing",
     )
 
 
@@ -216,9 +223,13 @@ def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
     pair, width = maker.pair, maker.settings.draft_length + 1
     pause()
     warm_up(pair.target.model, maker.prompt_ids, width=1 if maker.refusal else width)
-    if pair.draft is not None and maker.drafts_with_model and not maker.refusal:
-        pause()
+    if maker.refusal:
+        return
+    pause()
+    if pair.draft is not None and maker.drafter == "model":
         warm_up(pair.draft.model, maker.prompt_ids, width=1)
+    if pair.head is not None and maker.drafter == "head":
+        warm_up_head(pair.head, maker.prompt_ids)
 
 
 def _ended(record: RunRecord, stop: Exception | None, peak: int | None) -> RunEnded:

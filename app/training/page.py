@@ -14,20 +14,22 @@ from app import files
 
 Lists = Mapping[str, Sequence[str]]
 
-_GAP = re.compile(r"«([^«»]*)»")
+_GAP = re.compile(r"«((?:[^«»]|«[^«»]*»)*)»")
+_EITHER = re.compile(r"\|(?![^«]*»)")
 _NUMBER = re.compile(r"(\d+)-(\d+)(?::(\d+))?")
 _ARTICLE = re.compile(r"\b([Aa])\(n\)(\s+\W?)(\w+)")
 _VOWEL = re.compile(
-    r"(?!uni|use|usu|uti|eu|one|once)[aeiou]|hour|honest|honour|heir|8|11\b|18\b", re.I
+    r"(?!unan|uni|uku|use|usu|uti|eu|one|once)[aeiou]|hour|honest|honour|heir|xml|8|11\b|18\b", re.I
 )
 
 
 class Page:
     """One text in the making. What a gap may hold:
 
-    `«fruit»` an entry of the list `fruit`, itself filled; no entry comes twice while others are
-    left. `«fruit#1»` the same entry wherever it stands again. `«^fruit»` with a capital.
-    `«3-20»` and `«10-90:5»` a whole number, in steps of 5. `«is|was|»` one of these words.
+    `«fruit»` an entry of the list `fruit`, itself filled, and rarely the same twice.
+    `«fruit#1»` the same entry wherever it stands again. `«^fruit»` with a capital.
+    `«3-20»` and `«10-90:5»` a whole number, in steps of 5.
+    `«a pear|some «fruit»|»` one of these, or nothing: gaps may stand in it.
     """
 
     def __init__(self, rng: random.Random, lists: Lists) -> None:
@@ -39,10 +41,6 @@ class Page:
     def bind(self, name: str, text: str) -> None:
         """Lets `«name»` stand for this text, as it is."""
         self._bound[name] = text
-
-    def bound(self, name: str) -> str | None:
-        """What a gap of this name was given."""
-        return self._bound.get(name)
 
     def has(self, name: str) -> bool:
         """Whether there is a list of this name."""
@@ -77,6 +75,8 @@ class Page:
         return _ARTICLE.sub(_article, _GAP.sub(lambda gap: self._filled(gap[1]), text))
 
     def _filled(self, gap: str) -> str:
+        if "|" in gap:
+            return self.fill(self.rng.choice(_EITHER.split(gap)))
         name = gap.removeprefix("^")
         text = self._bound.get(name)
         if text is None:
@@ -86,8 +86,6 @@ class Page:
         return capital(text) if gap.startswith("^") else text
 
     def _drawn(self, name: str) -> str:
-        if "|" in name:
-            return self.rng.choice(name.split("|"))
         number = _NUMBER.fullmatch(name)
         if number is None:
             return self.write(name)

@@ -122,7 +122,7 @@ def _asked(name: str, page: Page, material: Material) -> Asked:
     else:
         if kind.given:
             page.bind("text", _text(kind.given, page, material))
-        prompt = page.write(name)
+        prompt = page.write(name).strip()
     if kind.dressed:
         prompt = _dressed(name, prompt, page)
     if not kind.given and "\n" not in prompt:
@@ -158,11 +158,11 @@ def _answer(page: Page, material: Material) -> tuple[tuple[Message, ...], str]:
 
 def _dressed(name: str, prompt: str, page: Page) -> str:
     """The prompt with an opening, a background, or a wish for the answer's form; or as it is."""
-    if page.chance(0.12):
+    if page.chance(0.25):
         prompt = f"{page.write('background')} {prompt}"
     elif page.chance(0.15):
         prompt = f"{page.write('opening')} {prompt}"
-    if page.chance(0.5):
+    if page.chance(0.6):
         own = f"{name}.wish"
         prompt = f"{prompt} {page.write(own if page.has(own) and page.chance(0.6) else 'wish')}"
     return prompt

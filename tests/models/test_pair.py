@@ -25,21 +25,21 @@ def pair(*, target=True, draft=True):
 def test_a_draft_model_that_is_not_used_refuses_nothing():
     # Its n-grams are the target's own text: what the draft model cannot do does not matter.
     lame = pair(draft=False)
-    assert lame.refusal(drafting=False) == ""
-    assert "draft model" in lame.refusal(drafting=True)
+    assert lame.refusal("nothing") == ""
+    assert "draft model" in lame.refusal("model")
 
 
 def test_a_target_that_cannot_be_rewound_refuses_every_method():
     lame = pair(target=False)
-    assert lame.refusal(drafting=False) == lame.refusal(drafting=True) != ""
+    assert lame.refusal("nothing") == lame.refusal("model") != ""
 
 
 def test_notes_about_the_draft_model_belong_to_runs_that_use_it():
-    assert pair().notes(drafting=False) == ("fp32 is asked for.", "tiny: it has a note.")
-    assert pair().notes(drafting=True) == (
+    assert pair().notes("nothing") == ("fp32 is asked for.", "tiny: it has a note.")
+    assert pair().notes("model") == (
         "No speed-up is possible.",
         "fp32 is asked for.",
         "tiny: it has a note.",
         "tiny: it has a note.",
     )
-    assert len(pair(draft=False).notes(drafting=True)) == 5
+    assert len(pair(draft=False).notes("model")) == 5

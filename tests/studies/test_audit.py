@@ -22,6 +22,8 @@ from app.studies.workbench import _lane_maker
 METHODS = {
     "ngram": {"method": "ngram", "method_options": {"shortest": 1}},
     "draft-model": {"method": "draft-model"},
+    "head": {"method": "head"},
+    "ngram-else-head": {"method": "ngram-else-head", "method_options": {"shortest": 1}},
 }
 AT = At("audit", "speculative")
 

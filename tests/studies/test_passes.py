@@ -91,7 +91,10 @@ class Pair:
             self.model = model
 
     def __init__(self, target, draft=None):
-        self.target, self.draft = self.Loaded(target), draft and self.Loaded(draft)
+        self.target, self.draft, self.head = self.Loaded(target), draft and self.Loaded(draft), None
+
+    def drafter(self, kind):
+        return self.draft.model if kind == "model" else None
 
 
 @pytest.fixture
@@ -102,13 +105,15 @@ def kept(monkeypatch, tmp_path):
     monkeypatch.setattr(passes, "BUDGET_S", 600.0)
     told = []
 
-    def costs(pair, draft_length=2, *, context=256, drafting=False, keep=True, pause=lambda: None):
+    def costs(
+        pair, draft_length=2, *, context=256, drafter="nothing", keep=True, pause=lambda: None
+    ):
         told.clear()
         return costs_of(
             pair,
             draft_length,
             context=context,
-            drafting=drafting,
+            drafter=drafter,
             keep=keep,
             report=told.append,
             pause=pause,
@@ -156,7 +161,7 @@ def test_the_draft_has_a_step_where_the_method_asks_it(kept):
     draft.name = "draft"
     pair = Pair(target, draft)
     assert kept(pair).draft is None
-    found = kept(pair, drafting=True)
+    found = kept(pair, drafter="model")
     assert found.draft == "draft"
     assert found.draft_step > 0
     assert {progress.total for progress in kept.told} == {1 + 1}

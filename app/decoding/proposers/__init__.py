@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import torch
 
 from app.decoding.contracts import Proposer
+from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel
+from app.decoding.proposers.in_order import InOrder
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.nothing import Nothing
+from app.models.loaded_head import LoadedHead
 from app.models.pair import DraftWidths
 from app.run.methods import Method
 from app.run.problems import Problem
@@ -28,6 +31,9 @@ class Surroundings:
     widths: DraftWidths | None = None
     """None without a draft model."""
     draft_context: int = 0
+    head: LoadedHead | None = None
+    width: int = 0
+    """Logits a row of the target."""
 
 
 Options = Mapping[str, OptionValue]
@@ -55,10 +61,32 @@ def _draft_model(around: Surroundings, options: Options) -> Proposer:
     )
 
 
+def _head(around: Surroundings, options: Options) -> Proposer:
+    if around.head is None:
+        raise Problem(
+            "This pair has no draft head.",
+            "Choose another method or another pair, or train a head (`foretoken train`).",
+        )
+    return DraftHead(
+        sampling=around.sampling,
+        ids=around.head.ids,
+        width=around.width,
+        prompt_length=around.prompt_length,
+        end_ids=around.end_ids,
+        length=int(options.get("head_length", 0)),
+    )
+
+
+def _ngram_else_head(around: Surroundings, options: Options) -> Proposer:
+    return InOrder([_ngram(around, options), _head(around, options)])
+
+
 _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "nothing": lambda around, options: Nothing(),
     "ngram": _ngram,
     "draft-model": _draft_model,
+    "head": _head,
+    "ngram-else-head": _ngram_else_head,
 }
 
 

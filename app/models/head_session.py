@@ -1,0 +1,119 @@
+"""A draft head at work beside one session of its target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from app.models.attention import Masks, attend, rotate
+from app.models.cache import FixedLayer
+from app.models.machine import on_device
+from app.models.session import Block, Reading, Session, shared_start
+
+if TYPE_CHECKING:
+    from app.models.loaded_head import LoadedHead
+
+
+class HeadSession:
+    """Reads a text as pairs: the target's feature of a token, and the token behind it.
+
+    Its cache keeps what came from the target's own features only. A block's guesses are fed with
+    the head's features, and forgotten before the next round.
+    """
+
+    def __init__(self, head: LoadedHead, target: Session, capacity: int) -> None:
+        self.target = target
+        self._head = head
+        self._cache = FixedLayer(capacity)
+        self._capacity = capacity
+        self._text: Sequence[int] = ()
+        self._settled = 0
+        """Pairs held that came from the target's features."""
+        self._block: Block | None = None
+        self._block_fed = 0
+        self._feature = torch.empty(0)
+        """What the head predicted last, [1, hidden]."""
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes that the cache takes."""
+        if not self._cache.is_initialized:
+            return 0
+        keys = self._cache.keys
+        return 2 * keys.numel() * keys.element_size()
+
+    @property
+    def capacity(self) -> int:
+        """Most pairs that it can hold."""
+        return self._capacity
+
+    @property
+    def held(self) -> int:
+        """Tokens of the text that the pairs held from the target reach: each has two."""
+        return self._settled + 1 if self._settled else 0
+
+    def unread(self, text: Sequence[int]) -> int:
+        """How many tokens of the text are in no pair yet."""
+        self._reconcile(text)
+        return len(text) - self.held
+
+    @torch.inference_mode()
+    def read(
+        self, text: Sequence[int], block: Block | None = None, *, rows: int, upto: int | None = None
+    ) -> Reading:
+        """Reads the text (its first `upto` tokens) and the block behind it.
+
+        Returns the logits [1, vocabulary] over the tokens that the head can guess, of what follows
+        the last token; `rows` is not asked for. The target's session must have read all of the
+        text but its last token. A text of one token has no pair, and may not be read.
+        """
+        if block is None or block is not self._block:
+            self._reconcile(text)
+            self._feed_text(text, len(text) if upto is None else upto)
+            self._block, self._block_fed = block, 0
+        if block is not None:
+            while self._block_fed < len(block):
+                token = block.tensor(self._block_fed)[:1]
+                self._feature = self._feed(token.to(self._head.device), self._feature)
+                self._block_fed += 1
+        return Reading(self._head.logits(self._feature))
+
+    def _feed_text(self, text: Sequence[int], upto: int) -> None:
+        """Feeds the pairs that are not held yet; the last one again if all are."""
+        start = min(self._settled, upto - 2)
+        self._forget(start)
+        ids = on_device(text[start + 1 : upto], torch.long, self._head.device)
+        features = self._feed(ids, self.target.features[start : upto - 1])
+        self._feature = features[-1:]
+        self._settled = upto - 1
+
+    def _feed(self, ids: Tensor, features: Tensor) -> Tensor:
+        """Feeds pairs behind the cache, ids [n] and features [n, hidden]; the next features."""
+        head = self._head.module
+        start = self._cache.length
+        end = start + len(ids)
+        x = head.joined(self._head.embeddings(ids), features)
+        query, key, value = head.vectors(x)
+        rotation = self._head.rotary.between(start, end, x.dtype)
+        query, key = rotate(query, *rotation), rotate(key, *rotation)
+        keys, values = self._cache.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
+        mask = Masks(start, end, x).of(None)
+        return head.feature(x, attend(query, keys, values, mask=mask, scale=head.scale))
+
+    def _reconcile(self, text: Sequence[int]) -> None:
+        """Forgets what it fed itself, and pairs that are not of this text."""
+        if text is not self._text:
+            shared = shared_start(self._text[: self.held], text[: self.held])
+            self._settled = min(self._settled, max(shared - 1, 0))
+            self._text = text
+        self._settled = min(self._settled, max(len(text) - 1, 0))
+        self._block, self._block_fed = None, 0
+        self._forget(self._settled)
+
+    def _forget(self, length: int) -> None:
+        if self._cache.length > length:
+            self._cache.crop(length - self._cache.length)
+        self._settled = min(self._settled, length)
