@@ -100,10 +100,10 @@ def target_entry(catalogue: Catalogue, name: str) -> ModelEntry:
     if place.exists():
         place = place.resolve()
         return ModelEntry(place.stem or "model", place.stem or "model", FolderSource(str(place)))
-    names = ", ".join(one.name for one in (*catalogue.pairs, *catalogue.models))
+    names = [*(pair.name for pair in catalogue.pairs), *(one.name for one in catalogue.models)]
     raise Problem(
         f"{name!r} is no pair, no model and no folder.",
-        f"Give a folder, or one of: {names or 'none is on offer'}.",
+        f"Give a folder, or one of: {', '.join(names) or 'none is on offer'}.",
     )
 
 

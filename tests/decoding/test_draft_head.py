@@ -1,6 +1,5 @@
 """Guesses of a draft head: aligned with the text, and drawn from the law that is handed on."""
 
-from dataclasses import replace
 
 import pytest
 import torch

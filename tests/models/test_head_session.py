@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from toys import tiny_llama, wrapped
 
 from app.library.head_folder import DESCRIPTION, WEIGHTS, HeadFacts, MadeFor, check_head
 from app.models.draft_head import DraftHead, shape_for
@@ -10,6 +9,7 @@ from app.models.head_file import read_head, save_head
 from app.models.loaded_head import LoadedHead
 from app.models.session import Block
 from app.run.problems import Problem
+from toys import tiny_llama, wrapped
 
 VOCABULARY = 64
 IDS = torch.arange(0, VOCABULARY, 2)
