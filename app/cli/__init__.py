@@ -1,4 +1,4 @@
-"""The terminal front end: run, bench, models, report, selftest.
+"""The terminal front end: run, bench, train, models, report, selftest.
 
 Exit codes: 0 done; 1 a problem, told in two sentences; 2 wrong usage; 70 a fault of the program,
 its traceback in the log; 130 stopped by Ctrl+C, partial reports written.

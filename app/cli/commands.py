@@ -18,6 +18,7 @@ from app.cli.running import check_reports, run_study
 from app.cli.screen import remarks, results, say, warn
 from app.cli.tables import show_overview, show_verdict
 from app.cli.token_stream import TokenStream, replay
+from app.cli.training import run_train
 from app.library.catalogue import Catalogue, load_catalogue
 from app.library.entries import ModelEntry
 from app.library.overview import overview
@@ -31,6 +32,7 @@ from app.run.auditing import RUNS, TOP_K, Audit
 from app.run.methods import METHODS, Method
 from app.run.problems import Problem
 from app.run.settings import Detail, Precision, RunSettings, Sampling
+from app.run.teaching import DISK_GIB, VOCABULARY, WRITING_SHARE, Teach
 from app.selftest.selftest import run_selftest
 
 terminal = typer.Typer(
@@ -282,6 +284,47 @@ def audit(
         baseline=False,
     )
     raise typer.Exit(run_audit(Audit(settings, runs), catalogue, as_json=as_json))
+
+
+@terminal.command()
+def train(
+    *,
+    target: Annotated[str, typer.Option(help="A pair, a model, or the folder of a model.")],
+    out: Annotated[
+        Path, typer.Option(help="A folder for texts, checkpoint and head; goes on with its own.")
+    ],
+    minutes: Annotated[float, typer.Option(help="Time in all, what was spent before included.")],
+    prompts: Annotated[
+        Path | None, typer.Option(help="Prompts: .jsonl, .csv or text; else composed ones.")
+    ] = None,
+    draft_vocab: Annotated[
+        int, typer.Option(help="How many tokens the head can guess.")
+    ] = VOCABULARY,
+    writing_share: Annotated[
+        float, typer.Option(help="The part of the time in which the target writes texts.")
+    ] = WRITING_SHARE,
+    seed: Annotated[int, typer.Option(help="The seed of prompts, texts and lessons.")] = 0,
+    disk_gib: Annotated[float, typer.Option(help="Most room for the texts.")] = DISK_GIB,
+    device: Annotated[str | None, typer.Option(help="Else the best one here.")] = None,
+    precision: Annotated[
+        Precision | None, typer.Option(help="The target's; else bf16 on a CPU that computes in it.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Teach a draft head to guess ahead of a target, from texts that the target writes."""
+    wanted = Teach(
+        target=target,
+        out=str(out),
+        minutes=minutes,
+        prompts=str(prompts or ""),
+        draft_vocabulary=draft_vocab,
+        writing_share=writing_share,
+        seed=seed,
+        disk_gib=disk_gib,
+        device=device,
+        precision=precision,
+    )
+    raise typer.Exit(run_train(_catalogue(), wanted, as_json=as_json))
 
 
 @models.callback(invoke_without_command=True)

@@ -15,13 +15,13 @@ import msgspec
 from app.models.language_model import LanguageModel
 from app.models.tokenizer import Tokenizer
 from app.run.events import Progress
-from app.run.problems import Problem
+from app.run.problems import Cancelled, Problem
 from app.training.prompts import Answered, Asked, generated, given
 from app.training.texts import Text, TextFolder
-from app.training.writing import Plan, Writer
+from app.training.writing import LONGEST, NEW_TOKENS, TEMPERATURES, Plan, Writer
 
-_SHARD = 128
-"""Texts of a shard: what a kill may cost."""
+SHARD = 128
+"""Texts of a shard: as many as a kill may cost."""
 _HELD_OUT = 96
 """Conversations that the head is judged by."""
 _HELD_OUT_TOKENS = 128
@@ -63,7 +63,8 @@ class Corpus:
     def gather(self, source: Source, budget: Budget, *, report: Report, pause: Pause) -> None:
         """Writes until the budget is spent; what an earlier time has written counts as tokens.
 
-        Raises Problem for what a person can mend, Cancelled when `pause` does; whole shards stay.
+        Raises Problem for what a person can mend, Cancelled when `pause` does; what was written
+        until then stays.
         """
         if not self.held_out.shards:
             self._write_held_out(source, report=report, pause=pause)
@@ -72,17 +73,21 @@ class Corpus:
         if _spent(budget, start, tokens, self.learned.byte_count):
             return
         shard: list[Text] = []
-        for text in self._texts(source, pause):
-            shard.append(text)
-            tokens += text.written
-            report(_progress(budget, start, tokens))
-            if len(shard) == _SHARD:
-                self.learned.add(shard)
-                shard = []
-                if _spent(budget, start, tokens, self.learned.byte_count):
+        try:
+            for text in self._texts(source, pause):
+                shard.append(text)
+                tokens += text.written
+                report(_progress(budget, start, tokens))
+                over = _spent(budget, start, tokens, self.learned.byte_count)
+                if over or len(shard) == SHARD:
+                    full, shard = shard, []
+                    self.learned.add(full)
+                if over:
                     return
-        if shard:
-            self.learned.add(shard)
+        except Cancelled:
+            if shard:
+                self.learned.add(shard)
+            raise
 
     @property
     def tokens(self) -> int:
@@ -92,7 +97,7 @@ class Corpus:
     def _texts(self, source: Source, pause: Pause) -> Iterator[Text]:
         """Texts without end, going on where an earlier time stopped with other prompts."""
         begun = len(self.learned.shards)
-        plan = Plan(seed=source.seed + 1 + begun)
+        plan = _plan(source, seed=source.seed + 1 + begun)
         writer = Writer(source.model, source.tokenizer, source.end_ids, plan)
         answers: deque[Answered] = deque(maxlen=_LAST_ANSWERS)
 
@@ -111,7 +116,7 @@ class Corpus:
             yield text
 
     def _write_held_out(self, source: Source, *, report: Report, pause: Pause) -> None:
-        plan = Plan(seed=source.seed, new_tokens=_HELD_OUT_TOKENS, temperatures=(0.0,))
+        plan = _plan(source, seed=source.seed, new_tokens=_HELD_OUT_TOKENS, temperatures=(0.0,))
         writer = Writer(source.model, source.tokenizer, source.end_ids, plan)
         texts = []
         asked = _held_out(source)
@@ -119,10 +124,7 @@ class Corpus:
             texts.append(answered.text)
             report(Progress("writing the held-out texts", len(texts), len(asked), "texts"))
         if not texts:
-            raise Problem(
-                "No prompt is left to judge a head by.",
-                "Give more prompts, of at most some hundred words each.",
-            )
+            raise _no_prompt("to judge a head by")
         self.held_out.add(texts)
 
 
@@ -132,6 +134,32 @@ def _held_out(source: Source) -> list[Asked]:
         some = source.prompts[:: max(10, len(source.prompts) // _HELD_OUT)]
         return [Asked("given", prompt) for prompt in some]
     return list(islice(generated(source.seed), _HELD_OUT))
+
+
+def _plan(
+    source: Source,
+    *,
+    seed: int,
+    new_tokens: int = NEW_TOKENS,
+    temperatures: Sequence[float] = TEMPERATURES,
+) -> Plan:
+    """How texts are written, within what the model can read."""
+    longest = min(LONGEST, source.model.context_length)
+    new_tokens = min(new_tokens, longest // 2)
+    return Plan(seed, new_tokens=new_tokens, longest=longest, temperatures=temperatures)
+
+
+def _fitting(source: Source, plan: Plan) -> list[str]:
+    """The person's own prompts that leave room for a text."""
+    room = plan.longest - plan.new_tokens
+    encode = source.tokenizer.encode_prompt
+    return [prompt for prompt in source.prompts if len(encode(prompt)) <= room]
+
+
+def _no_prompt(purpose: str) -> Problem:
+    return Problem(
+        f"No prompt is left {purpose}.", "Give more prompts, of at most some hundred words each."
+    )
 
 
 def _key(asked: Asked) -> bytes:

@@ -19,6 +19,8 @@ from app.training.texts import Text, text_of
 TEMPERATURES = (0.0, 0.0, 0.5, 0.5, 0.8, 0.8, 1.0)
 """Each text takes one of these: draft heads are used greedily and with sampling."""
 
+NEW_TOKENS = 192
+LONGEST = 640
 _AHEAD = 4
 """Prompts that are sorted by length at a time, as a multiple of the rows: neighbours in a pass then
 have like lengths, and the longest makes none of them wait."""
@@ -34,9 +36,9 @@ class Plan:
 
     seed: int
     rows: int = 64
-    new_tokens: int = 192
+    new_tokens: int = NEW_TOKENS
     """Most tokens that a text may get."""
-    longest: int = 640
+    longest: int = LONGEST
     """Most tokens of prompt and text; longer prompts are left out."""
     temperatures: Sequence[float] = TEMPERATURES
 

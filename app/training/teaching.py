@@ -1,0 +1,112 @@
+"""From a wish for a head to a head: finds and loads the target, then writes and teaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from app.library.catalogue import Catalogue
+from app.library.entries import FolderSource, ModelEntry
+from app.library.head_folder import MadeFor, fingerprint
+from app.library.preflight import check
+from app.library.prompts import read_prompts
+from app.library.sources import fetch
+from app.models.loading import load_weights
+from app.models.machine import choose_device, make_current
+from app.models.packed_linear import why_not_packed
+from app.models.precision import choose_precision
+from app.models.tokenizer import Tokenizer
+from app.run.events import Progress
+from app.run.problems import Problem
+from app.run.settings import Precision
+from app.run.teaching import CurvePoint, Taught, Teach
+from app.training.gathering import Source
+from app.training.schedule import Span
+from app.training.training import Plan, Training
+
+Report = Callable[[Progress], None]
+Point = Callable[[CurvePoint], None]
+Pause = Callable[[], None]
+
+
+def teach(
+    catalogue: Catalogue, wanted: Teach, *, report: Report, point: Point, pause: Pause
+) -> Taught:
+    """Makes the head that is wanted, or goes on with it.
+
+    Raises Problem for what a person can mend, Cancelled when `pause` does.
+    """
+    check_wish(wanted)
+    prompts = own_prompts(wanted)
+    entry = target_entry(catalogue, wanted.target)
+    device = choose_device(wanted.device)
+    make_current(device)
+    facts = check(fetch(entry, report, pause=pause))
+    pause()
+    precision = wanted.precision or _precision(device) or choose_precision(facts, device)[0]
+    report(Progress(f"loading {entry.title} in {precision}"))
+    model = load_weights(facts, name=entry.title, precision=precision, device=device)
+    source = Source(model, Tokenizer(facts.folder), facts.end_ids, wanted.seed, prompts)
+    seconds = wanted.minutes * 60
+    plan = Plan(
+        writing_seconds=seconds * wanted.writing_share,
+        span=Span(seconds=seconds * (1 - wanted.writing_share)),
+        draft_vocabulary=wanted.draft_vocabulary,
+        disk_gib=wanted.disk_gib,
+        licence=entry.licence,
+    )
+    made_for = MadeFor(entry.title, fingerprint(facts), model.width)
+    training = Training(source, made_for, plan, Path(wanted.out))
+    return training.run(report=report, point=point, pause=pause)
+
+
+def check_wish(wanted: Teach) -> None:
+    """Raises Problem for numbers that make no sense."""
+    if not wanted.minutes > 0:
+        raise Problem(f"{wanted.minutes:g} minutes are no time.", "Give at least some minutes.")
+    if not 0 <= wanted.writing_share < 1:
+        raise Problem(
+            f"The writing share is {wanted.writing_share:g}.", "Choose one from 0 to below 1."
+        )
+    if wanted.draft_vocabulary < 2:
+        raise Problem(
+            f"A draft vocabulary of {wanted.draft_vocabulary} cannot guess.",
+            "Choose some thousands of tokens.",
+        )
+
+
+def own_prompts(wanted: Teach) -> Sequence[str]:
+    """The prompts in the file that was named; none if none was. Raises Problem for a bad file."""
+    if not wanted.prompts:
+        return ()
+    found = read_prompts(Path(wanted.prompts))
+    return tuple(dict.fromkeys(turn for prompt in found.prompts for turn in prompt.turns))
+
+
+def target_entry(catalogue: Catalogue, name: str) -> ModelEntry:
+    """The target of the pair of this name, the model of this name, or a folder.
+
+    Raises Problem if it is none of them.
+    """
+    for pair in catalogue.pairs:
+        if pair.name == name:
+            return catalogue.model(pair.target)
+    for model in catalogue.models:
+        if model.name == name:
+            return model
+    place = Path(name).expanduser()
+    if place.exists():
+        place = place.resolve()
+        return ModelEntry(place.stem or "model", place.stem or "model", FolderSource(str(place)))
+    names = [*(pair.name for pair in catalogue.pairs), *(one.name for one in catalogue.models)]
+    raise Problem(
+        f"{name!r} is no pair, no model and no folder.",
+        f"Give a folder, or one of: {', '.join(names) or 'none is on offer'}.",
+    )
+
+
+def _precision(device: torch.device) -> Precision | None:
+    """What a CPU writes in: bf16 if it can compute in it; None for the usual choice."""
+    return "bf16" if device.type == "cpu" and why_not_packed(torch.bfloat16) is None else None
