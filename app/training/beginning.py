@@ -53,6 +53,12 @@ def _copy(source: Any, goal: Any) -> None:
 
 
 def _plain(weight: Tensor) -> Tensor:
+    """Weights as plain numbers; those of bitsandbytes' 4-bit layers are unpacked."""
+    packing = getattr(weight, "quant_state", None)
+    if packing is not None:
+        from bitsandbytes.functional import dequantize_4bit
+
+        weight = dequantize_4bit(weight.data, packing)
     return weight.detach().float()
 
 

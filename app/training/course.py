@@ -22,7 +22,7 @@ from app.training.lesson import Teacher, weighted
 from app.training.schedule import FALL, Span, learning_rate
 from app.training.texts import TextFolder
 
-BATCH_TOKENS = 2048
+BATCH_TOKENS = 512
 """Tokens of a lesson, padding included."""
 _JUDGEMENTS = 24
 """How often a head is judged, in lessons that are long enough."""

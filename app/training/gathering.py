@@ -105,9 +105,10 @@ class Corpus:
             return answers[rng.randrange(len(answers))] if answers else None
 
         held_out = {_key(one) for one in _held_out(source)}
-        asked = (
-            given(source.prompts, plan.seed) if source.prompts else generated(plan.seed, material)
-        )
+        own = [one for one in _fitting(source, plan) if _key(Asked("given", one)) not in held_out]
+        if source.prompts and not own:
+            raise _no_prompt("to learn from")
+        asked = given(own, plan.seed) if own else generated(plan.seed, material)
         fresh = (one for one in asked if _key(one) not in held_out)
         for answered in writer.answers(fresh, pause):
             text = answered.text

@@ -16,6 +16,8 @@ from app.training.course import BATCH_TOKENS
 from app.training.gathering import SHARD
 from app.training.learner import COPIES
 from app.training.lesson import DEPTH
+from app.training.soft_loss import PLACES
+from app.training.writing import LONGEST
 
 _LEAST = 64 << 20
 """Bytes of texts below which nothing could be learned."""
@@ -23,7 +25,7 @@ _LEFT = 1 << 30
 """Bytes of the disk that are left free, for checkpoint, head and others."""
 _TEXT_TOKENS = 320
 """Tokens of a long text with its prompt."""
-_LAYERS_WIDE = 24
+_ROWS = 8
 """Rows as wide as the layer that a lesson holds for each token and depth, gradients included."""
 
 
@@ -36,9 +38,9 @@ def head_weights(shape: HeadShape) -> int:
 def memory_needed(shape: HeadShape) -> int:
     """Bytes that lessons need beside the target: the learner, one lesson, texts at hand."""
     learner = 4 * COPIES * head_weights(shape)
-    wide = shape.hidden + shape.intermediate
-    lesson = 4 * DEPTH * BATCH_TOKENS * wide * _LAYERS_WIDE // 4
-    rows = 2 * shape.vocabulary * (shape.hidden + 1024)
+    tokens = max(BATCH_TOKENS, LONGEST)
+    lesson = 4 * DEPTH * tokens * (shape.hidden + shape.intermediate) * _ROWS
+    rows = 4 * shape.vocabulary * (shape.hidden + 4 * PLACES)
     texts = 2 * GROUP * SHARD * _TEXT_TOKENS * 2 * shape.hidden
     return learner + lesson + rows + texts
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_PLACES = 256
+PLACES = 256
 """Places whose laws exist at a time."""
 
 
@@ -24,8 +24,8 @@ class _SoftLoss(torch.autograd.Function):
         depth, places = predicted.shape[:2]
         losses = torch.zeros(depth, device=predicted.device)
         gradient = torch.empty_like(predicted)
-        for start in range(0, places, _PLACES):
-            some = slice(start, start + _PLACES)
+        for start in range(0, places, PLACES):
+            some = slice(start, start + PLACES)
             law = torch.softmax(features[some] @ rows.T, dim=-1)
             expected = law @ rows
             for step in range(depth):
