@@ -10,6 +10,7 @@ from app.library.gguf_folder import config_of, refuse_architecture
 from app.library.gguf_header import GgufHeader, Listed
 from app.library.gguf_tokenizer import refuse_tokenizer, special_ids
 from app.library.gguf_weights import refuse_type, weight_name
+from app.library.local_folder import ONE_PIECE
 from app.run.problems import Problem
 
 
@@ -51,7 +52,7 @@ def refuse_gguf(header: GgufHeader) -> None:
     """Raises Problem for whatever a conversion of this file would stumble on."""
     name = header.path.name
     if (header.find("split.count", int) or 1) > 1:
-        raise Problem(f"{name} is one part of several.", "Use a GGUF file in one piece.")
+        raise Problem(f"{name} is one part of several.", ONE_PIECE)
     kind = header.find("general.type", str) or "model"
     if kind != "model":
         raise Problem(f"{name} holds no model but a part for one ({kind}).", "Choose the model.")

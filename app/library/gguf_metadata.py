@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from gguf import GGMLQuantizationType, GGUFReader, ReaderTensor
 
@@ -21,7 +21,7 @@ class Tensor(Protocol):
     @property
     def name(self) -> str: ...  # noqa: D102
     @property
-    def shape(self) -> Sequence[int]: ...  # noqa: D102
+    def shape(self) -> Any: ...  # noqa: D102
     @property
     def n_elements(self) -> int: ...  # noqa: D102
     @property
