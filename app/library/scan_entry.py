@@ -11,8 +11,9 @@ import yaml
 
 from app.library.catalogue import Catalogue
 from app.library.converted import plain_name
-from app.library.entries import FolderSource, HubSource
+from app.library.entries import FolderSource, HubSource, ModelEntry, WheelSource
 from app.library.local_folder import find_on_disk
+from app.library.wheel import unpacked_member
 from app.run.problems import Problem
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -30,10 +31,7 @@ class Offering:
             if isinstance(model.source, HubSource)
         }
         self._places = {
-            place: model.name
-            for model in models
-            if isinstance(model.source, FolderSource)
-            and (place := _place(model.source.path)) is not None
+            place: model.name for model in models if (place := _place(model)) is not None
         }
 
     def offered_as(self, source: FolderSource | HubSource | None, path: Path) -> str:
@@ -42,7 +40,10 @@ class Offering:
             name := self._repositories.get((source.repo, source.revision))
         ):
             return name
-        return self._places.get(path.resolve(), "")
+        try:
+            return self._places.get(path.resolve(), "")
+        except (OSError, RuntimeError):  # links in a circle
+            return ""
 
     def entry(self, title: str, source: FolderSource | HubSource) -> dict[str, object]:
         """A model's entry below its name, which nothing else has; empty if it cannot be written."""
@@ -66,10 +67,14 @@ def written(models: dict[str, object]) -> str:
     return text.rstrip()
 
 
-def _place(folder: str) -> Path | None:
+def _place(model: ModelEntry) -> Path | None:
+    """Where a model of the catalogue lies, if its source is a place on this machine."""
+    source = model.source
     try:
-        return find_on_disk(folder).resolve()
-    except (Problem, OSError):
+        if isinstance(source, WheelSource):
+            return unpacked_member(source).resolve()
+        return find_on_disk(source.path).resolve() if isinstance(source, FolderSource) else None
+    except (Problem, OSError, RuntimeError):
         return None
 
 
