@@ -10,7 +10,7 @@ from app.library.gguf_folder import config_of, refuse_architecture
 from app.library.gguf_header import GgufHeader, Listed
 from app.library.gguf_tokenizer import refuse_tokenizer, special_ids
 from app.library.gguf_weights import refuse_type, weight_name
-from app.library.local_folder import ONE_PIECE
+from app.library.local_folder import refuse_part
 from app.run.problems import Problem
 
 
@@ -51,8 +51,7 @@ def check_gguf(file: Path) -> GgufFacts:
 def refuse_gguf(header: GgufHeader) -> None:
     """Raises Problem for whatever a conversion of this file would stumble on."""
     name = header.path.name
-    if (header.find("split.count", int) or 1) > 1:
-        raise Problem(f"{name} is one part of several.", ONE_PIECE)
+    refuse_part(header.path)
     kind = header.find("general.type", str) or "model"
     if kind != "model":
         raise Problem(f"{name} holds no model but a part for one ({kind}).", "Choose the model.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from app.library.weight_files import refuse_dangling
 from app.run.problems import Problem
 
-ONE_PIECE = "Use a GGUF file in one piece: `llama-gguf-split --merge FIRST-PART WHOLE` makes one."
+_ONE_PIECE = "Use a GGUF file in one piece: `llama-gguf-split --merge FIRST-PART WHOLE` makes one."
 
 
 def find_on_disk(written: str) -> Path:
@@ -46,9 +46,14 @@ def _gguf_file(path: Path) -> Path:
     """The file itself, if it is a GGUF: by its name, or by its beginning, as Ollama keeps them."""
     if path.suffix.lower() != ".gguf" and not _begins_as_gguf(path):
         raise Problem(f"{path} is a file, not a folder.", f"Name its folder: {path.parent}.")
-    if "-of-0" in path.stem:
-        raise Problem(f"{path.name} is one part of several.", ONE_PIECE)
+    refuse_part(path)
     return path
+
+
+def refuse_part(path: Path) -> None:
+    """Raises Problem for a part of a split GGUF file, by its name."""
+    if "-of-0" in path.stem:
+        raise Problem(f"{path.name} is one part of several.", _ONE_PIECE)
 
 
 def _begins_as_gguf(path: Path) -> bool:
