@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -91,15 +92,17 @@ def _check_pair(catalogue: Catalogue, pair: PairEntry) -> Check:
         return Check(checked, said if len(checked) > 1 else "")
     if len(checked) == 1:
         return Check(checked)
-    warnings: list[str] = []
-    for role in ("draft", "head"):
-        if role in models:
-            found = _fit(models["target"], models[role])
-            if not found.fits:
-                return msgspec.structs.replace(found, models=checked)
-            warnings += [found.together, *found.warnings] if found.together else found.warnings
-    together = f"{' and '.join(models)} fit each other."
-    return Check(checked, together[0].upper() + together[1:], "", tuple(warnings))
+    found = [_fit(models["target"], one) for role, one in models.items() if role != "target"]
+    refused = [one for one in found if not one.fits]
+    if refused:
+        return msgspec.structs.replace(refused[0], models=checked)
+    together = " ".join(one.together for one in found if one.together)
+    warnings = tuple(warning for one in found for warning in one.warnings)
+    return Check(checked, together or f"Target and {_and(models)} fit each other.", "", warnings)
+
+
+def _and(roles: Iterable[str]) -> str:
+    return " and ".join(role for role in roles if role != "target")
 
 
 def _fit(target: Checked, other: Checked) -> Check:

@@ -100,7 +100,7 @@ def config_of(gguf: Metadata) -> dict[str, object]:
 def _vocabulary(gguf: Metadata) -> int:
     """The rows of the embedding: padded ones count."""
     for tensor in gguf.tensors:
-        if tensor.name == "token_embd.weight":
+        if tensor.name == "token_embd.weight" and len(tensor.shape) == 2:
             return int(tensor.shape[1])
     raise Problem(f"{gguf.path.name} holds no token embedding.", "Choose a whole model.")
 

@@ -72,7 +72,7 @@ class GgufHeader(Metadata):
                 start, size = reader.at, len(content)
         except OSError as error:
             raise Problem(f"{path} cannot be read: {error.strerror}.", "Check the drive.") from None
-        except (struct.error, ValueError, KeyError, IndexError) as error:
+        except (struct.error, ValueError, KeyError, OverflowError) as error:
             raise Problem(f"{path} is not a whole GGUF file: {error}.", _AGAIN) from error
         self._refuse_cut(start, size)
 

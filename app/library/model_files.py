@@ -48,7 +48,7 @@ class Config(_TextConfig, frozen=True):
     auto_map: dict[str, msgspec.Raw] | None = None
     is_encoder_decoder: bool | None = None
     quantization_config: _Quantisation | None = None
-    quantization: msgspec.Raw | None = None
+    quantization: dict[str, msgspec.Raw] | None = None
     """How MLX says that it has packed the weights."""
     foretoken: Origin | None = None
 
@@ -91,7 +91,6 @@ class TokenizerConfig(msgspec.Struct, frozen=True):
     """The part of tokenizer_config.json that says how a text ends, and how a chat is written."""
 
     eos_token: str | _TokenContent | None = None
-    auto_map: msgspec.Raw | None = None
 
     @property
     def end(self) -> str | None:

@@ -67,8 +67,7 @@ def test_a_gguf_is_compared_once_it_is_converted(
 ) -> None:
     found = check_named(pair_of(make_folder("a"), tiny_gguf(tmp_path / "b.gguf")), "pair")
     assert found.usable
-    assert any("models fetch small" in warning for warning in found.warnings)
-    assert found.together == ""
+    assert "once small is converted (`foretoken models fetch small`)" in found.together
 
 
 def test_a_model_is_no_head(make_folder: Make) -> None:

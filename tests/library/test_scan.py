@@ -432,7 +432,7 @@ class TestOther:
             ({"architectures": ["BertForMaskedLM"]}, "does not continue a text"),
             ({"architectures": ["LlamaModel"]}, "does not continue a text"),
             ({"is_encoder_decoder": True}, "does not continue a text"),
-            ({"quantization": {"bits": 4}, "quantization_config": {"bits": 4}}, "MLX"),
+            ({"quantization": {"bits": 4}, "quantization_config": {"bits": 4}}, "packed for MLX"),
         ],
     )
     def test_other_kinds(
@@ -442,6 +442,15 @@ class TestOther:
         one = only(look(tmp_path / "all"))
         assert not one.loads
         assert reason in one.reason
+
+    def test_a_quantisation_of_transformers_own_is_named(
+        self, make_folder: Make, tmp_path: Path
+    ) -> None:
+        own = {"quant_method": "gptq", "bits": 4}
+        make_folder("all/q", config={"quantization": None, "quantization_config": own})
+        one = only(look(tmp_path / "all"))
+        assert (one.loads, one.quantisation) == (True, "gptq")
+        assert "(gptq)" in one.notes[0]
 
     def test_adapters_pipelines_and_other_programs(self, tmp_path: Path) -> None:
         for name, files in {
