@@ -10,6 +10,7 @@ import msgspec
 from app.library.catalogue import Catalogue
 from app.library.compatibility import compare
 from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry, WheelSource
+from app.library.entry_reading import nearest
 from app.library.examining import Examined, examine
 from app.library.head_folder import check_head, is_head, refuse_unfit
 from app.library.hub import find_in_cache
@@ -61,11 +62,11 @@ def check_named(catalogue: Catalogue, name: str) -> Check:
     if entry is not None:
         return Check((_check_entry(entry, "model"),))
     if not _is_path(name):
-        unknown = f"{name!r} is no pair or model of the catalogue, and no path on this machine."
-        try:
-            catalogue.model(name)
-        except Problem as problem:
-            raise Problem(unknown, problem.remedy) from None
+        known = [entry.name for entry in (*catalogue.pairs, *catalogue.models)]
+        raise Problem(
+            f"{name!r} is no pair or model of the catalogue, and no path on this machine.",
+            nearest(name, known),
+        )
     path = find_on_disk(name)
     return Check((_checked(path.name, "model", path),))
 
