@@ -21,7 +21,7 @@ from app.run.record import RunRecord
 from app.run.settings import Message, RunSettings
 from app.studies.conversation import Conversation
 from app.studies.workbench import Workbench
-from toys import tiny_llama
+from toys import tiny_head, tiny_llama
 
 _PRINTABLE = 94
 """Ids of the byte tokenizer below this are the printable characters of ASCII, but for the space."""
@@ -39,7 +39,7 @@ def pair(*, rewinds: bool = True, context: int = 512) -> LoadedPair:
         LoadedModel(model, _folder(), Proof(rewinds, "told"), Proof(True, "told"))
         for model in (target, draft)
     ]
-    return LoadedPair(Prepare("toy"), *loaded, _tokenizer())
+    return LoadedPair(Prepare("toy"), *loaded, _tokenizer(), head=tiny_head(target))
 
 
 def bench(loaded: LoadedPair | None = None) -> Workbench:

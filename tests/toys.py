@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,13 +17,17 @@ from app.decoding.loop import LaneSetup, decode
 from app.decoding.proposers.draft_model import DraftModel
 from app.decoding.proposers.nothing import Nothing
 from app.decoding.verifiers import make_verifier
+from app.library.head_folder import MadeFor, check_head
 from app.models.detokenizer import Detokenizer
+from app.models.head_file import save_head
 from app.models.language_model import LanguageModel
+from app.models.loaded_head import LoadedHead
 from app.models.pair import DraftWidths
 from app.models.session import Reading, Session
 from app.run.events import At
 from app.run.record import Repetition
 from app.run.settings import Sampling
+from app.selftest.tiny_models import last_layer_head
 
 Law = Callable[[Sequence[int]], Sequence[float]]
 """Logits of the next token, as a function of all tokens before it."""
@@ -218,6 +223,15 @@ def tiny_llama(seed: int = 0, *, noise: float = 0.0, vocabulary: int = 64, **cha
 def wrapped(model) -> LanguageModel:
     """A transformers model as the engine sees it."""
     return LanguageModel(model, name="tiny", folder=Path("tiny"), precision="fp32")
+
+
+def tiny_head(target: LanguageModel) -> LoadedHead:
+    """A head for a target of the llama kind, which guesses right now and then."""
+    ids = torch.tensor([token for token in range(target.width) if token % 3])
+    made_for = MadeFor("tiny", "unknown", target.width)
+    with tempfile.TemporaryDirectory() as folder:
+        save_head(Path(folder), last_layer_head(target.inner, ids), ids, made_for, "Not at all.")
+        return LoadedHead(check_head(Path(folder)), target)
 
 
 class FakeClock:

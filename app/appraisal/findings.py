@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from app.appraisal.appraise import Appraisal, appraise
+from app.appraisal.by_proposer import by_proposer
 from app.run.cost import PassCosts
-from app.run.figures import NOTHING, speculative_counts
+from app.run.figures import NOTHING, decimal, percent, speculative_counts
 from app.run.record import RunRecord
 from app.theory.account import WITHIN, Prediction
 
@@ -28,12 +29,24 @@ def findings(record: RunRecord) -> list[Finding]:
     """Verdict, costs, prediction and account of a record."""
     found = appraise(record)
     costs = record.costs
-    rows = [Finding("Verdict", found.verdict.text, _VERDICT)]
+    rows = [Finding("Verdict", found.verdict.text, _VERDICT), *_split(record)]
     if costs is None:
         return [*rows, Finding("Cost of passes", NOT_COSTED, _COSTS)]
     rows += _costs(record, costs)
     rows += _expected(record, found)
     return rows
+
+
+def _split(record: RunRecord) -> Iterator[Finding]:
+    """A row for each proposer, where there are several."""
+    split = by_proposer(record)
+    if len({row.source for row in split if row.source}) < 2:
+        return
+    for row in split:
+        told = f"{percent(row.loops)} of loops, {decimal(row.counts.tokens_per_loop)} tokens each"
+        if row.source:
+            told += f", {decimal(row.counts.conditional_acceptance)} of tested kept"
+        yield Finding(f"Guessed by {row.label}" if row.source else "No guess", told, _SPLIT)
 
 
 def _costs(record: RunRecord, costs: PassCosts) -> Iterator[Finding]:
@@ -101,6 +114,10 @@ _VERDICT = (
     "has to be 5 % away from it to say anything. Where it does not pay, the reason is named."
 )
 _COSTS = "Seconds of a target pass by its width, and of a step of the draft, on this machine."
+_SPLIT = (
+    "The loops of one proposer alone: their share of all loops, M/R tokens a loop, and A/T, the "
+    "share of its tested guesses that was kept."
+)
 _VERIFY = (
     "T(γ + 1) / T(1): what a pass over a whole draft costs in passes of one row, medians measured "
     "in turn after the lanes, at this run's context."

@@ -14,7 +14,6 @@ from app.models.fused_linear import fuse
 from app.models.lean_decoder import LeanDecoder, known
 from app.models.machine import out_of_memory
 from app.models.packed_linear import pack, why_not_packed
-from app.models.precision import DTYPES
 from app.models.same_answers import answers_alike
 from app.models.session import Session
 from app.run.settings import Precision
@@ -132,8 +131,8 @@ class LanguageModel:
     @property
     def dtype(self) -> torch.dtype:
         """What passes are computed in, and features come in."""
-        kind: torch.dtype = self._inner.dtype
-        return DTYPES.get(self.precision, kind)
+        found: torch.dtype = self._inner.get_input_embeddings().weight.dtype
+        return found
 
     def open(self, capacity: int, *, features: bool = False) -> Session:
         """An empty session with room for `capacity` tokens; keeps their features if asked to."""

@@ -21,7 +21,7 @@ def not_held_equal(record: RunRecord) -> list[str]:
     """In which ways the lanes did not run under the same conditions, or may not have."""
     if not record.repetitions("baseline"):
         return ["There is no baseline: nothing was compared."]
-    resident = "yes" if record.draft_resident else "no, the pair has none"
+    resident = "yes" if record.draft_resident else "no, the pair has no draft"
     width = record.settings.draft_length + 1
     found = [
         f"Draft resident during baseline: {resident}.",

@@ -31,7 +31,7 @@ models:
     source:
       folder: tiny-draft
   tiny-head:
-    title: Tiny random draft head
+    title: Tiny draft head
     source:
       folder: tiny-head
 pairs:
@@ -55,14 +55,32 @@ def write_tiny_pair() -> Path:
     return catalogue
 
 
-def _write_head(folder: Path, target: Any) -> None:
-    """A random head for the model in the folder `tiny`; it guesses every second token only."""
-    torch.manual_seed(1)
-    ids = torch.arange(0, target.config.vocab_size, 2)
-    made_for = check(folder / "tiny")
+def last_layer_head(target: Any, ids: torch.Tensor) -> DraftHead:
+    """A head that is its target without all layers but the last: right now and then.
+
+    `ids` [vocabulary] are what it can guess. For targets of the llama kind.
+    """
     head = DraftHead(shape_for(target, len(ids)))
-    said = MadeFor("Tiny random model", fingerprint(made_for), made_for.vocabulary)
-    save_head(folder / "tiny-head", head, ids, said, "Not at all: its weights are random.")
+    layer, hidden = target.model.layers[-1], target.config.hidden_size
+    copied = {
+        "fc": torch.eye(hidden, 2 * hidden),
+        "input_norm": layer.input_layernorm.weight,
+        "between_norm": layer.post_attention_layernorm.weight,
+        "norm": target.model.norm.weight,
+        **{name: part.weight for name, part in layer.self_attn.named_children()},
+        **{name: part.weight for name, part in layer.mlp.named_children() if "proj" in name},
+    }
+    head.load_state_dict({f"{name}.weight": weight for name, weight in copied.items()})
+    return head
+
+
+def _write_head(folder: Path, target: Any) -> None:
+    """A head for the model in the folder `tiny`, which never guesses every third token."""
+    ids = torch.tensor([token for token in range(target.config.vocab_size) if token % 3])
+    facts = check(folder / "tiny")
+    said = MadeFor("Tiny random model", fingerprint(facts), facts.vocabulary)
+    head = last_layer_head(target, ids)
+    save_head(folder / "tiny-head", head, ids, said, "Not at all: it is a part of its target.")
 
 
 def _write_model(folder: Path, *, disturbance: float) -> Any:

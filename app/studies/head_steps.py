@@ -8,6 +8,7 @@ from statistics import median
 import torch
 
 from app.decoding.clock import clock_for
+from app.decoding.contracts import row_at
 from app.models.loaded_head import LoadedHead
 from app.models.session import MAX_CHUNK, Block
 
@@ -35,7 +36,8 @@ def time_steps(head: LoadedHead, *, context: int, pause: Callable[[], None]) -> 
         clock.wait()
         start = clock.now()
         with torch.inference_mode():
-            block.append(head.ids[beside.read(text, block, rows=1).logits[0].argmax()])
+            guess = beside.read(text, block, rows=1).logits[0].argmax()
+            block.append(row_at(head.ids, guess))
         clock.wait()
         if step > 1:  # the first has read the context, the second warmed up
             taken.append(clock.now() - start)

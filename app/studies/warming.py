@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.decoding.clock import clock_for
+from app.decoding.contracts import row_at
 from app.models.language_model import LanguageModel
 from app.models.loaded_head import LoadedHead
 from app.models.session import Block
@@ -41,5 +42,5 @@ def warm_up_head(head: LoadedHead, prompt_ids: Sequence[int]) -> None:
     guesses = Block(device=target.device)
     for _ in range(2):
         guess = beside.read(ids, guesses, rows=1).logits[0].argmax()
-        guesses.append(head.ids[guess])
+        guesses.append(row_at(head.ids, guess))
     clock_for(target.device).wait()

@@ -1,6 +1,5 @@
 """Guesses of a draft head: aligned with the text, and drawn from the law that is handed on."""
 
-
 import pytest
 import torch
 
@@ -75,7 +74,7 @@ def proposer(head, sampling=Sampling(), **changes):
 def decoded(target, head, made, prompt, sampling=Sampling(), **changes):
     session = target.open(128, features=True)
     sessions = Sessions({"target": session, "head": head.open(session, 128)})
-    lane = make_lane(prompt, proposer=made, sampling=sampling, width=WIDTH, **changes)
+    lane = make_lane(prompt, proposer=made, sampling=sampling, **changes)
     return run(lane, sessions)
 
 
@@ -88,7 +87,7 @@ def test_a_head_that_copies_the_targets_next_token_is_always_right(tmp_path, tar
         target, head, proposer(head), prompt, draft_length=length, max_new_tokens=41
     )
     tally = counts(repetition)
-    assert tally.drafted == tally.accepted > 20
+    assert tally.drafted == tally.accepted >= 20
     assert repetition.token_ids == expected(prompt[-1], 41)
 
 
@@ -158,9 +157,7 @@ def test_a_drawn_guess_comes_from_the_law_that_is_handed_on(tmp_path, target):
         session = target.open(16, features=True)
         session.read(text[:-1], rows=1)
         sessions = Sessions({"target": session, "head": head.open(session, 16)})
-        draft = answered(
-            proposer(head, sampling).propose(text, limit=1, round_=round_), sessions
-        )
+        draft = answered(proposer(head, sampling).propose(text, limit=1, round_=round_), sessions)
         drawn[draft.block.ids[0]] += 1
         if round_ == 0:
             law = draft.law[0]

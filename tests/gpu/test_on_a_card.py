@@ -10,15 +10,16 @@ import pytest
 import torch
 
 from app.decoding.clock import clock_for
-from app.decoding.drivers import run_lane
+from app.decoding.drivers import Sessions, run_lane
 from app.decoding.loop import decode
+from app.decoding.proposers.draft_head import DraftHead
 from app.models.language_model import LanguageModel
 from app.models.proofs import prove_rewinding, prove_rows_independent
 from app.run.identities import violations
 from app.run.metrics import counts
 from app.run.problems import Problem
 from app.run.settings import Sampling
-from toys import Guesses, draft_model, make_lane, run, sessions, tiny_llama, wrapped
+from toys import Guesses, draft_model, make_lane, run, sessions, tiny_head, tiny_llama, wrapped
 
 pytestmark = [
     pytest.mark.gpu,
@@ -65,15 +66,40 @@ def test_a_copy_is_nearly_always_right_in_bf16():
     assert counts(fast).acceptance_rate > 0.8
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.8, seed=3)])
+def test_a_head_drafts_beside_its_target(dtype, sampling):
+    target = on_card(2, dtype=dtype)
+    proposer, both = head_drafting(target, sampling)
+    fast = run(lane([3, 1, 4], proposer=proposer, sampling=sampling), both)
+    assert violations(fast) == []
+    assert counts(fast).drafted > 20
+    if dtype == torch.float32 and sampling.greedy:
+        assert fast.token_ids == run(lane([3, 1, 4]), sessions(target)).token_ids
+
+
+def head_drafting(target, sampling):
+    """The head proposer for a target on the card, and sessions for both."""
+    head = tiny_head(target)
+    proposer = DraftHead(
+        sampling=sampling, ids=head.ids, width=target.width, prompt_length=3, end_ids=()
+    )
+    session = target.open(256, features=True)
+    return proposer, Sessions({"target": session, "head": head.open(session, 256)})
+
+
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.8, top_p=0.9, seed=3)])
-@pytest.mark.parametrize("model_drafts", [False, True])
-def test_a_round_waits_for_the_card_once(sampling, model_drafts):
+@pytest.mark.parametrize("drafter", ["nothing", "model", "head"])
+def test_a_round_waits_for_the_card_once(sampling, drafter):
     target, draft = on_card(1), on_card(1, noise=0.05)
-    guess = Guesses(lambda text, r: [text[-1], 5, 6])
-    proposer = drafting(sampling) if model_drafts else guess
+    proposer, both = Guesses(lambda text, r: [text[-1], 5, 6]), sessions(target, draft)
+    if drafter == "model":
+        proposer = drafting(sampling)
+    if drafter == "head":
+        proposer, both = head_drafting(target, sampling)
     steps = run_lane(
         decode(lane([3, 1, 4], proposer=proposer, sampling=sampling, tokens=24)),
-        sessions(target, draft),
+        both,
         lambda: None,
     )
     waits = []

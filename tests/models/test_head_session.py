@@ -55,9 +55,7 @@ def pass_over(module, inner, tokens, features):
 
     x = module.fc(torch.cat([inner.model.embed_tokens(torch.tensor(tokens)), features], dim=-1))
     y = module.input_norm(x)
-    query, key, value = (
-        getattr(module, f"{name}_proj")(y).view(count, -1, size) for name in "qkv"
-    )
+    query, key, value = (getattr(module, f"{name}_proj")(y).view(count, -1, size) for name in "qkv")
     scores = torch.einsum("qhs,khs->hqk", turned(query), turned(key)) / size**0.5
     scores = scores.masked_fill(torch.ones(count, count).triu(1).bool(), -torch.inf)
     gathered = torch.einsum("hqk,khs->qhs", scores.softmax(-1), value).reshape(count, -1)

@@ -217,9 +217,7 @@ def test_a_bench_tells_of_how_many_runs_what_was_not_held_equal():
         "The machine ran on its battery, which may slow it. (1 of 3 runs)",
     ]
     unequal = [value for name, value in facts if name == "not held equal"]
-    assert "Draft resident during baseline: no, the pair has no draft model. (3 of 3 runs)" in (
-        unequal
-    )
+    assert "Draft resident during baseline: no, the pair has no draft. (3 of 3 runs)" in (unequal)
     assert unequal[-1].startswith("The machine, or its versions, was not that of the first run")
     assert unequal[-1].endswith("(1 of 3 runs)")
     assert ["note", "said (1 of 3 runs)"] in facts

@@ -194,7 +194,7 @@ def test_what_was_not_held_equal_is_told_and_what_to_mind(tmp_path):
     *_, path = write_report(record, tmp_path / "run.csv", overwrite=False)
     facts = facts_of(path)
     assert [value for name, value in facts if name == "not held equal"] == [
-        "Draft resident during baseline: no, the pair has no draft model.",
+        "Draft resident during baseline: no, the pair has no draft.",
         "Width of the target's passes: 1 row in the baseline, up to 5 in the speculative lane. "
         "Rounding may differ between them.",
         "The lanes ran one after the other, not at the same time: speculative 1, baseline 1.",

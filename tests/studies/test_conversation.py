@@ -23,7 +23,7 @@ def shared(one, other):
     )
 
 
-@pytest.mark.parametrize("method", ["ngram", "draft-model"])
+@pytest.mark.parametrize("method", ["ngram", "draft-model", "head", "ngram-else-head"])
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 def test_a_carried_session_writes_what_a_fresh_one_writes(method, temperature):
     settings = RunSettings(
@@ -93,7 +93,9 @@ def test_a_session_that_is_too_small_is_opened_anew():
 
     def opened(turn, room):
         at = At("r", "baseline", turn=turn)
-        return conversation.session(at, "target", loaded=loaded, ids=ids, room=room)
+        return conversation.session(
+            at, "target", loaded.model.open, rewinds=True, ids=ids, room=room
+        )
 
     first = opened(0, Room(12, 20))
     first.read(list(ids), rows=1)

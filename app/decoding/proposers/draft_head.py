@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
-from app.decoding.contracts import Asking, Draft, Read, Unread
+from app.decoding.contracts import Asking, Draft, Read, Unread, row_at
 from app.decoding.randomness import draw
 from app.decoding.sampling import Penalties, pick, warp
 from app.models.session import MAX_CHUNK, Block, Reading
@@ -88,11 +88,11 @@ class DraftHead:
     def _choose(self, logits: Tensor, laws: list[Tensor], round_: int, slot: int) -> Tensor:
         """One token's id, and the law it was drawn from in the target's ids."""
         if self._sampling.greedy:
-            return self._ids[logits.argmax()]
+            return row_at(self._ids, logits.argmax())
         law = warp(logits[None], self._sampling)[0]
         place = pick(law, draw(self._sampling.seed, "draft", round_, slot))
         laws.append(law.new_zeros(self._width).index_copy_(0, self._ids, law))
-        return self._ids[place]
+        return row_at(self._ids, place)
 
     def _ended(self, block: Block) -> bool:
         """Whether the last guess ends the text; asked only where the answer costs no waiting."""
