@@ -92,8 +92,9 @@ def _pairs(found: CatalogueFile) -> dict[str, object]:
 def _written_names(top: yaml.MappingNode | None, section: str) -> list[str]:
     """The names in a section, also those of faulty entries."""
     node = node_at(top, [section]) if top else None
-    inside = isinstance(node, yaml.MappingNode) and node is not top
-    return [name for name, _, _ in keys(node)] if inside and node is not None else []
+    if not isinstance(node, yaml.MappingNode) or node is top:
+        return []
+    return [name for name, _, _ in keys(node)]
 
 
 def _bytes(file: Path) -> bytes | None:

@@ -81,8 +81,8 @@ class Training:
     def run(self, *, report: Report, point: Point, pause: Pause) -> Taught:
         """Writes and teaches for as long as planned, or as is left of it.
 
-        `point` is told each judgement, first those of earlier times. Raises Problem for what a person can mend, Cancelled when
-        `pause` does; the next time goes on from there.
+        `point` is told each judgement, first those of earlier times. Raises Problem for what a
+        person can mend, Cancelled when `pause` does; the next time goes on from there.
         """
         self._write(report, pause)
         pause()
