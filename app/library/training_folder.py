@@ -10,8 +10,10 @@ import msgspec
 
 from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, ModelEntry
-from app.library.head_folder import HeadFacts, check_head, is_head
+from app.library.head_folder import check_head, fingerprint, is_head
+from app.library.preflight import check
 from app.library.prompts import read_prompts
+from app.library.sources import locate
 from app.run.problems import Problem
 from app.run.teaching import Teach
 
@@ -54,25 +56,28 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def look_at(catalogue: Catalogue, wanted: Teach) -> Found:
-    """What the folder of a training holds already; reads no model.
+    """What the folder of a training holds already; loads nothing.
 
-    The weights are not compared: whoever goes on with the training does that. Raises Problem for
-    what cannot be read.
+    A target that is not on this machine yet is taken for the one that the training is of. Raises
+    Problem for what cannot be read.
     """
     folder = Path(wanted.out).expanduser()
     claimed = read_claim(folder)
     if claimed is None:
         return Found(begun=False)
-    head = _head(folder)
-    theirs, most = claimed.identity, wanted.draft_vocabulary
+    head = check_head(folder / HEAD) if is_head(folder / HEAD) else None
+    entry = target_entry(catalogue, wanted.target)
+    place = locate(entry)
+    target = check(place) if place else None
+    most = wanted.draft_vocabulary
     ours = Identity(
-        target=target_entry(catalogue, wanted.target).title,
-        fingerprint=theirs.fingerprint,
+        target=entry.title,
+        fingerprint=fingerprint(target) if target else claimed.identity.fingerprint,
         prompts=prompts_mark(own_prompts(wanted.prompts)),
         seed=wanted.seed,
-        draft_vocabulary=min(most, head.description.target.vocabulary if head else most),
+        draft_vocabulary=min(most, target.vocabulary if target else most),
     )
-    different = tuple(differences(theirs, ours))
+    different = tuple(differences(claimed.identity, ours))
     if head is None:
         return Found(begun=True, different=different)
     return Found(True, different, head.folder, head.description.trained)
@@ -136,7 +141,3 @@ def target_entry(catalogue: Catalogue, name: str) -> ModelEntry:
         f"{name!r} is no pair, no model and no folder.",
         f"Give a folder, or one of: {', '.join(names) or 'none is on offer'}.",
     )
-
-
-def _head(folder: Path) -> HeadFacts | None:
-    return check_head(folder / HEAD) if is_head(folder / HEAD) else None
