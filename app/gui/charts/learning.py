@@ -108,7 +108,13 @@ class _Sample(QWidget):
         """Paints the curve as the chart draws it."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(pg.mkPen(self._colour, width=CURVE_WIDTH, style=_DASHES[self._depth]))
+        painter.setPen(
+            pg.mkPen(
+                self._colour,
+                width=CURVE_WIDTH * self.devicePixelRatioF(),
+                style=_DASHES[self._depth],
+            )
+        )
         middle = QPointF(self.width() / 2, self.height() / 2)
         painter.drawLine(QPointF(0, middle.y()), QPointF(self.width(), middle.y()))
         painter.translate(middle)
