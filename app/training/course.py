@@ -211,8 +211,8 @@ class Course:
         )
 
     def _progress(self) -> Progress:
-        stage = "teaching"
-        if self._span.seconds:
-            left = self._span.seconds * self.standing.end - self._seconds
-            stage = f"teaching, {max(left, 0) / 60:.0f} min left"
-        return Progress(stage, self.standing.tokens, None, "tokens")
+        if not self._span.seconds:
+            return Progress("teaching", self.standing.tokens, None, "tokens")
+        whole = self._span.seconds * self.standing.end
+        seconds = min(self._seconds, whole)
+        return Progress(f"teaching, {(whole - seconds) / 60:.0f} min left", seconds, whole, "s")
