@@ -23,7 +23,7 @@ from app.selftest.tiny_models import write_tiny_pair
 # torch says so of every norm that is computed in bf16 with weights in fp32, as lessons do.
 pytestmark = pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")
 
-SECONDS = 4.0
+SECONDS = 2.0
 
 
 def read() -> Catalogue:
