@@ -62,7 +62,8 @@ def check_named(catalogue: Catalogue, name: str) -> Check:
     if entry is not None:
         return Check((_check_entry(entry, "model"),))
     if not _is_path(name):
-        known = [entry.name for entry in (*catalogue.pairs, *catalogue.models)]
+        known = [pair.name for pair in catalogue.pairs]
+        known += [model.name for model in catalogue.models]
         raise Problem(
             f"{name!r} is no pair or model of the catalogue, and no path on this machine.",
             nearest(name, known),

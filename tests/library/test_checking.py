@@ -79,6 +79,23 @@ def test_a_model_is_no_head(make_folder: Make) -> None:
     assert [one.reason for one in found.models] == ["", "It is a model, not a draft head."]
 
 
+def test_a_head_is_held_against_its_target(make_folder: Make, make_head: Make) -> None:
+    places = {"a": make_folder("a"), "fit": make_head("fit"), "other": make_head("b", hidden=16)}
+    models = tuple(ModelEntry(name, name, FolderSource(str(at))) for name, at in places.items())
+    pairs = tuple(
+        PairEntry(f"p-{head}", head, "a", "ngram-else-head", head=head) for head in ("fit", "other")
+    )
+    catalogue = Catalogue(models, pairs)
+    fit = check_named(catalogue, "p-fit")
+    assert fit.usable
+    assert fit.together == "Target and head fit each other."
+    assert "trained for other weights" in fit.warnings[0]
+    other = check_named(catalogue, "p-other")
+    assert not other.usable
+    assert "features of 16" in other.together
+    assert "foretoken train" in other.remedy
+
+
 def test_what_is_not_fetched_names_the_command() -> None:
     source = WheelSource("nothing", "1.0", "0" * 64, "a.gguf")
     found = check_named(Catalogue((ModelEntry("far", "Far", source),)), "far")

@@ -477,6 +477,12 @@ class TestOther:
         assert "<html>" in reasons["page"]
         assert "model.safetensors.incomplete" in reasons["half"]
 
+    def test_a_draft_head(self, make_head: Make, tmp_path: Path) -> None:
+        make_head("all/head")
+        one = only(look(tmp_path / "all"))
+        assert (one.kind, one.loads, one.parameters) == ("draft head", True, 15)
+        assert one.architecture == "draft head for Tiny"
+
     def test_own_conversions_are_passed_by(self, home: Path, make_folder: Make) -> None:
         place = home / "cache" / "converted"
         place.mkdir(parents=True)
