@@ -69,7 +69,8 @@ def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCos
     """The costs that were measured, and what else a round of these runs took; None without costs.
 
     A round's overhead is the median of what lies outside the models: sampling, the rule, copies,
-    bookkeeping, and guesses that no model makes.
+    bookkeeping, and guesses that no model makes. Where an n-gram makes some of the guesses, a guess
+    costs as much less on average.
     """
     if costs is None:
         return None
@@ -77,7 +78,7 @@ def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCos
     drafting = ratio(sum(round_.drafted > 0 for round_ in rounds), len(rounds))
     return StepCosts(
         passes=dict(costs.seconds),
-        draft_step=costs.draft_step or 0.0,
+        draft_step=_made_by_models(rounds) * (costs.draft_step or 0.0),
         overhead=_median(rounds, _outside_models),
         baseline_overhead=_median(_rounds(records, "baseline"), _outside_models),
         idle=1.0 - drafting if drafting else 0.0,
@@ -102,6 +103,17 @@ def _rounds(records: Sequence[RunRecord], lane: LaneName) -> list[Round]:
         for repetition in record.repetitions(lane)
         for round_ in repetition.rounds
     ]
+
+
+def _made_by_models(rounds: Sequence[Round]) -> float:
+    """The share of the guesses that did not come from an n-gram, which costs no step."""
+    sources = [
+        token.source
+        for round_ in rounds
+        for token in (*round_.committed, *round_.thrown)
+        if token.source
+    ]
+    return 1.0 - (ratio(sources.count("ngram"), len(sources)) or 0.0)
 
 
 def _outside_models(round_: Round) -> float:

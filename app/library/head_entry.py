@@ -14,8 +14,8 @@ from app.library.converted import plain_name
 from app.library.entries import FolderSource, ModelEntry
 from app.library.training_folder import target_entry
 
-_LENGTH = 4
-"""Draft length of the pair."""
+_LENGTH = 8
+"""Draft length of the pair: copies may be long, the head has a length of its own."""
 
 Section = dict[str, dict[str, object]]
 """Entries by their names, as they are written."""

@@ -110,8 +110,9 @@ METHODS: dict[str, Method] = {
                 Option(
                     "head_length",
                     "Head's draft length",
-                    "Tokens that the head guesses, at most; 0 takes the draft length.",
-                    0,
+                    "Tokens that the head guesses, at most: each costs a step of it, while a copy "
+                    "costs nothing. 0 takes the draft length.",
+                    2,
                     0,
                     64,
                 ),

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from recorded import costed_record, run_record
 
+from app.appraisal.appraise import step_costs
 from app.appraisal.by_proposer import by_proposer
 from app.appraisal.findings import findings
 
@@ -47,3 +48,10 @@ def test_findings_tell_of_the_split_only_where_there_is_one(combined):
     assert told["Guessed by n-gram"] == "25.0 % of loops, 3.00 tokens each, 0.67 of tested kept"
     for record in (costed_record(), run_record()):
         assert not [one for one in findings(record) if one.label.startswith("Guessed")]
+
+
+def test_a_guess_of_an_ngram_costs_no_step_of_the_draft(combined):
+    # Three of four loops are the head's, with as many guesses each.
+    costs = combined.costs
+    assert step_costs([combined], costs).draft_step == pytest.approx(0.75 * costs.draft_step)
+    assert step_costs([costed_record()], costs).draft_step == costs.draft_step

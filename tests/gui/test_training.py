@@ -176,7 +176,7 @@ def test_use_it_now_offers_the_head_and_chooses_it(home, train, window, client, 
     settle()
     train.tiles.use.click()
     settle()
-    name = "smollm2-135m-instruct-head"
+    name = "smollm2-135m-instruct-head-2"
     assert window.page.form.pair.name == name
     assert client.sent[-1] == Prepare(name)
     assert window.page.isVisible()
