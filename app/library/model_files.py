@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from app.library.json_text import decode
 from app.run.problems import Problem
 
 _Content = TypeVar("_Content")
@@ -88,7 +89,6 @@ class TokenizerConfig(msgspec.Struct, frozen=True):
     """The part of tokenizer_config.json that says how a text ends, and how a chat is written."""
 
     eos_token: str | _TokenContent | None = None
-    auto_map: msgspec.Raw | None = None
 
     @property
     def end(self) -> str | None:
@@ -106,10 +106,10 @@ def read_json(file: Path, kind: type[_Content]) -> _Content:
     except OSError as error:
         raise Problem(f"{file} cannot be read: {error.strerror}.", "Check the file.") from error
     try:
-        return msgspec.json.decode(content, type=kind)
+        return decode(content, kind)
     except msgspec.ValidationError as error:
         raise Problem(f"{file} does not read as expected: {error}.", "Correct the file.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         start = content[:24].decode("utf-8", "replace").split("\n")[0].strip()
         raise Problem(
             f"{file.name} is not JSON (starts with {start!r}): {file}.",

@@ -250,7 +250,8 @@ def test_a_draft_that_would_cut_text_otherwise_is_given_the_targets_ids(tmp_path
 def test_a_block_of_thoughts_that_the_template_opens_is_text_like_any_other(tmp_path):
     # A36: the opening is in the prompt, so the text may hold the closing alone, or neither.
     target = write_kind(tmp_path / "target", "llama")
-    template = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}<think>\n"
+    said = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+    template = said + "{{ '<think>\\n' }}"
     (target / "chat_template.jinja").write_text(template, encoding="utf-8")
     record = run(offered(tmp_path, draft="target"), "ngram", raw=False, prompt="why")
     rendered = "<user>why<think>\n"
@@ -259,3 +260,14 @@ def test_a_block_of_thoughts_that_the_template_opens_is_text_like_any_other(tmp_
     assert texts_of(record) == [expected, expected]
     told = record.repetitions("speculative")[0].text
     assert told == TOKENIZER.decode(expected, skip_special_tokens=False).rstrip("\ufffd")
+
+
+def test_a_prompt_with_a_token_that_the_model_has_no_row_for_is_refused(tmp_path):
+    target = write_kind(tmp_path / "target", "llama")
+    added = {"content": "<far>", "special": True, "normalized": False, "single_word": False}
+    far = {"id": len(TOKENIZER), "lstrip": False, "rstrip": False, **added}
+    edit_tokenizer(target, lambda said: said["added_tokens"].append(far))
+    bench = offered(tmp_path, draft="target")
+    assert run(bench, "ngram", max_new_tokens=2).outcome == "finished"
+    with pytest.raises(Problem, match="as id 257, and the model knows ids below 257"):
+        run(bench, "ngram", prompt="one <far> two")
