@@ -46,7 +46,6 @@ _SNIPPETS = [
     b"\\ud800",
     b"{",
     b"]",
-    b"[" * 100_000,
     b"\n\t",
     b": ",
     b"*a &a ",
@@ -54,8 +53,12 @@ _SNIPPETS = [
 ]
 
 
-def mutations(text: bytes, seed: int, count: int) -> Iterator[bytes]:
-    """That many spoilt versions of a file; of JSON, every second has another value instead."""
+def mutations(text: bytes, seed: int, count: int, *, deep: int = 5_000) -> Iterator[bytes]:
+    """That many spoilt versions of a file; of JSON, every second has another value instead.
+
+    Brackets are opened `deep` times in some of them: more often than anything may recurse.
+    """
+    snippets = [*_SNIPPETS, b"[" * deep]
     random = Random(seed)
     try:
         whole = json.loads(text)
@@ -65,10 +68,10 @@ def mutations(text: bytes, seed: int, count: int) -> Iterator[bytes]:
         if whole is not None and number % 2:
             yield _with_another_value(whole, random)
         else:
-            yield _with_other_bytes(text, random)
+            yield _with_other_bytes(text, random, snippets)
 
 
-def _with_other_bytes(text: bytes, random: Random) -> bytes:
+def _with_other_bytes(text: bytes, random: Random, snippets: list[bytes]) -> bytes:
     """One to three bytes flipped, stretches cut or doubled, or snippets put in."""
     spoilt = bytearray(text)
     for _ in range(random.randint(1, 3)):
@@ -80,11 +83,11 @@ def _with_other_bytes(text: bytes, random: Random) -> bytes:
         elif kind == 1:
             del spoilt[place:end]
         elif kind == 2:
-            spoilt[place:place] = random.choice(_SNIPPETS)
+            spoilt[place:place] = random.choice(snippets)
         elif kind == 3:
             spoilt[place:place] = spoilt[place:end]
         elif kind == 4:
-            spoilt[place:end] = random.choice(_SNIPPETS)
+            spoilt[place:end] = random.choice(snippets)
         elif kind == 5 and random.random() < 0.3:
             del spoilt[place:]
     return bytes(spoilt)
