@@ -147,20 +147,20 @@ def test_a_state_that_cannot_be_rewound_is_refused_and_still_decodes(kind, tmp_p
 
     stateful.rename(tmp_path / "draft")
     target = write_kind(tmp_path / "target", "llama")
-    record = run(offered(tmp_path), "draft-model")
-    expected = generated(target)
+    record = run(offered(tmp_path), "draft-model", max_new_tokens=8)
+    expected = generated(target, length=8)
     assert texts_of(record) == [expected, expected]
     assert fate(record) == (0, 0)
     assert any("Speculation is off, for the draft model" in note for note in record.notes)
 
 
-@pytest.mark.parametrize(("target_rows", "draft_rows"), [(257, 288), (288, 257), (264, 272)])
+@pytest.mark.parametrize(("target_rows", "draft_rows"), [(257, 288), (288, 272)])
 def test_a_vocabulary_padded_otherwise_is_the_same_vocabulary(target_rows, draft_rows, tmp_path):
     # A20: the padding's rows are as random as the others, so both models want such ids.
     target = write_kind(tmp_path / "target", "qwen2", rows=target_rows)
     write_kind(tmp_path / "draft", "llama", rows=draft_rows)
-    record = run(offered(tmp_path), "draft-model", max_new_tokens=64)
-    expected = generated(target, length=64)
+    record = run(offered(tmp_path), "draft-model")
+    expected = generated(target)
     assert texts_of(record) == [expected, expected]
     guesses = record.repetitions("speculative")[0].rounds
     thrown = [token.id for round_ in guesses for token in round_.thrown]
@@ -259,7 +259,7 @@ def test_a_block_of_thoughts_that_the_template_opens_is_text_like_any_other(tmp_
     expected = generated(target, prompt=rendered)
     assert texts_of(record) == [expected, expected]
     told = record.repetitions("speculative")[0].text
-    assert told == TOKENIZER.decode(expected, skip_special_tokens=False).rstrip("\ufffd")
+    assert told == TOKENIZER.decode(expected, skip_special_tokens=False)
 
 
 def test_a_prompt_with_a_token_that_the_model_has_no_row_for_is_refused(tmp_path):
