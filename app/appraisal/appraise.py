@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from app.run.cost import PassCosts
 from app.run.events import LaneName, Round
 from app.run.figures import speculative_counts
 from app.run.metrics import decode_speedup, ratio
@@ -39,7 +40,7 @@ class Appraisal:
 
 def appraise(record: RunRecord) -> Appraisal:
     """The appraisal of a record, as far as it has come."""
-    steps = step_costs(record)
+    steps = step_costs([record], record.costs)
     acceptance = speculative_counts(record).conditional_acceptance
     length = record.settings.draft_length
     expected = None
@@ -49,8 +50,8 @@ def appraise(record: RunRecord) -> Appraisal:
         verdict=verdict(measured(record), length, costs=steps, acceptance=acceptance),
         steps=steps,
         prediction=expected,
-        account=_account(record, steps) if steps else None,
-        speculative_seconds=sum(round_.phases.total for round_ in _rounds(record, "speculative")),
+        account=account_of([record], steps) if steps else None,
+        speculative_seconds=sum(round_.phases.total for round_ in _rounds([record], "speculative")),
     )
 
 
@@ -64,29 +65,28 @@ def measured(record: RunRecord) -> Measured | None:
     return Measured(spread.median, spread.low, spread.high)
 
 
-def step_costs(record: RunRecord) -> StepCosts | None:
-    """The costs that were measured, and what else a round took; None where they were not.
+def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCosts | None:
+    """The costs that were measured, and what else a round of these runs took; None without costs.
 
     A round's overhead is the median of what lies outside the models: sampling, the rule, copies,
     bookkeeping, and guesses that no model makes.
     """
-    costs = record.costs
     if costs is None:
         return None
-    rounds = _rounds(record, "speculative")
-    drafting = ratio(speculative_counts(record).drafting_rounds, len(rounds))
+    rounds = _rounds(records, "speculative")
+    drafting = ratio(sum(round_.drafted > 0 for round_ in rounds), len(rounds))
     return StepCosts(
         passes=dict(costs.seconds),
         draft_step=costs.draft_step or 0.0,
         overhead=_median(rounds, _outside_models),
-        baseline_overhead=_median(_rounds(record, "baseline"), _outside_models),
+        baseline_overhead=_median(_rounds(records, "baseline"), _outside_models),
         idle=1.0 - drafting if drafting else 0.0,
     )
 
 
-def _account(record: RunRecord, steps: StepCosts) -> Account | None:
-    """The account of all speculative rounds, of every repetition."""
-    rounds = _rounds(record, "speculative")
+def account_of(records: Sequence[RunRecord], steps: StepCosts) -> Account | None:
+    """The account of all speculative rounds of these runs, of every repetition."""
+    rounds = _rounds(records, "speculative")
     return account(
         [round_.drafted + 1 for round_ in rounds],
         [round_.phases.draft_calls for round_ in rounds],
@@ -95,8 +95,13 @@ def _account(record: RunRecord, steps: StepCosts) -> Account | None:
     )
 
 
-def _rounds(record: RunRecord, lane: LaneName) -> list[Round]:
-    return [round_ for repetition in record.repetitions(lane) for round_ in repetition.rounds]
+def _rounds(records: Sequence[RunRecord], lane: LaneName) -> list[Round]:
+    return [
+        round_
+        for record in records
+        for repetition in record.repetitions(lane)
+        for round_ in repetition.rounds
+    ]
 
 
 def _outside_models(round_: Round) -> float:

@@ -8,29 +8,24 @@ from typing import Annotated
 
 import typer
 
-from app import __version__, files
+from app import __version__
 from app.cli.asked import bench_ways, check_unicode, chosen_pair, method_options, prompt_text
 from app.cli.auditing import run_audit
 from app.cli.benching import run_bench_study
-from app.cli.interrupt import Interrupt
-from app.cli.progress_line import ProgressLine
+from app.cli.catalogued import catalogue as load_catalogue
+from app.cli.model_commands import models
 from app.cli.running import check_reports, run_study
-from app.cli.screen import remarks, results, say, warn
-from app.cli.tables import show_overview, show_verdict
+from app.cli.screen import remarks, results, say
+from app.cli.tables import show_verdict
 from app.cli.token_stream import TokenStream, replay
 from app.cli.training import run_train
-from app.library.catalogue import Catalogue, load_catalogue
-from app.library.entries import ModelEntry
-from app.library.overview import overview
 from app.library.prompts import limit_per_category as limit_to
 from app.library.prompts import read_prompts, shipped_prompts
-from app.library.sources import fetch as fetch_model
 from app.reports import read_record, write_report
 from app.reports.schema import record_schema
 from app.run.auditing import DRAFT_LENGTH as AUDITED_LENGTH
 from app.run.auditing import RUNS, TOP_K, Audit
 from app.run.methods import METHODS, Method
-from app.run.problems import Problem
 from app.run.settings import Detail, Precision, RunSettings, Sampling
 from app.run.teaching import DISK_GIB, VOCABULARY, WRITING_SHARE, Teach
 from app.selftest.selftest import run_selftest
@@ -41,7 +36,6 @@ terminal = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-models = typer.Typer(help="What is on offer, and what of it is on this machine.")
 terminal.add_typer(models, name="models")
 
 
@@ -129,7 +123,7 @@ def run(
     """Write a text with speculative decoding, then without, and compare."""
     text = prompt_text(prompt, prompt_file)
     check_unicode([text, system, *(stop or [])])
-    catalogue = _catalogue()
+    catalogue = load_catalogue()
     entry = chosen_pair(catalogue, pair)
     way = Method.named(method or entry.method)
     settings = RunSettings(
@@ -205,7 +199,7 @@ def bench(
     ] = None,
 ) -> None:
     """Measure methods and draft lengths over a set of prompts, each beside its baseline."""
-    catalogue = _catalogue()
+    catalogue = load_catalogue()
     entry = chosen_pair(catalogue, pair)
     chosen = read_prompts(prompts, column=column) if prompts else shipped_prompts()
     if limit_per_category is not None:
@@ -264,7 +258,7 @@ def audit(
 ) -> None:
     """Check by drawing that speculation keeps the target's law; exit code 0 if it does."""
     check_unicode([prompt])
-    catalogue = _catalogue()
+    catalogue = load_catalogue()
     entry = chosen_pair(catalogue, pair)
     way = Method.named(method or entry.method)
     settings = RunSettings(
@@ -324,27 +318,7 @@ def train(
         device=device,
         precision=precision,
     )
-    raise typer.Exit(run_train(_catalogue(), wanted, as_json=as_json))
-
-
-@models.callback(invoke_without_command=True)
-def list_models(context: typer.Context) -> None:
-    """List the pairs and models of the catalogue, and what is on this machine."""
-    if context.invoked_subcommand is None:
-        show_overview(results(), overview(_catalogue()), files.user_catalogue())
-
-
-@models.command()
-def fetch(
-    name: Annotated[str, typer.Argument(help="A model, or a pair for all its models.")],
-) -> None:
-    """Fetch and convert what a run needs, so that it starts at once."""
-    wanted = _models_named(_catalogue(), name)
-    with Interrupt() as interrupt, ProgressLine(remarks()) as progress:
-        for entry in wanted:
-            folder = fetch_model(entry, progress.show, pause=interrupt.pause)
-            progress.close()
-            say(results(), f"{entry.name}: {folder}")
+    raise typer.Exit(run_train(load_catalogue(), wanted, as_json=as_json))
 
 
 @terminal.command()
@@ -390,23 +364,3 @@ def selftest(
     """Try every part of the program on this machine, one line a check; nothing is downloaded."""
     passed = run_selftest(lambda line: say(results(), line), embedded=embedded, deep=deep)
     raise typer.Exit(0 if passed else 1)
-
-
-def _catalogue() -> Catalogue:
-    """The shipped catalogue and the person's own; what is wrong in them is told on stderr."""
-    catalogue = load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
-    for fault in catalogue.faults:
-        warn(str(fault))
-    return catalogue
-
-
-def _models_named(catalogue: Catalogue, name: str) -> list[ModelEntry]:
-    """The models of the pair of this name, or the model itself."""
-    for pair in catalogue.pairs:
-        if pair.name == name:
-            return list(catalogue.models_of(name))
-    try:
-        return [catalogue.model(name)]
-    except Problem as problem:
-        pairs = ", ".join(pair.name for pair in catalogue.pairs)
-        raise Problem(problem.message, f"{problem.remedy} Pairs: {pairs or 'none'}.") from problem

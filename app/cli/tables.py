@@ -14,6 +14,7 @@ from app.appraisal.findings import findings
 from app.appraisal.time_split import time_split
 from app.appraisal.waits import waits
 from app.cli.screen import put, say
+from app.library.examining import folder_bytes
 from app.library.overview import ModelStanding, Overview, PairStanding
 from app.reports.plain_text import pictured
 from app.run.figures import FIGURES, agreement, decimal, promise
@@ -84,6 +85,8 @@ def _pair_row(pair: PairStanding) -> tuple[str, ...]:
 
 def _model_row(model: ModelStanding) -> tuple[str, ...]:
     size = f", {model.download_bytes / 1e6:.0f} MB" if model.download_bytes else ""
+    if model.folder is not None:
+        size = f", {folder_bytes(model.folder) / 1e6:,.0f} MB"
     return model.entry.name, model.entry.title, model.entry.licence, model.standing + size
 
 

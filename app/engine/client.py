@@ -14,13 +14,14 @@ from app.engine.protocol import (
     JobProblem,
     Message,
     Quit,
-    Run,
     Stop,
+    Work,
 )
-from app.run.auditing import Audit, Audited
+from app.run.auditing import Audited
 from app.run.events import RunEnded, RunEvent, RunStarted
-from app.run.preparation import Prepare, Prepared
+from app.run.preparation import Prepared
 from app.run.record import RunRecord
+from app.run.teaching import Taught
 
 TORCH_BENCH = "app.engine.worker:torch_bench"
 """The factory of the real models, named and not imported: it leads to torch."""
@@ -70,7 +71,7 @@ class EngineClient:
             self.start()
         if self._engine is None or not self.alive:
             return
-        self._jobs += isinstance(command, Prepare | Run | Audit)
+        self._jobs += isinstance(command, Work)
         try:
             self._engine.send(command)
         except (UnicodeEncodeError, OverflowError) as error:
@@ -138,4 +139,4 @@ def _unsent(command: Command, error: UnicodeEncodeError | OverflowError) -> JobP
 def _ends_a_job(message: Message) -> bool:
     if isinstance(message, JobProblem):
         return message.question is None
-    return isinstance(message, Prepared | Audited | JobCancelled | RunEnded)
+    return isinstance(message, Prepared | Audited | Taught | JobCancelled | RunEnded)

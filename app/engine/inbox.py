@@ -12,9 +12,7 @@ from multiprocessing.connection import Connection
 
 import msgspec
 
-from app.engine.protocol import Command, CountTokens, Quit, Run, Stop, decode_command
-from app.run.auditing import Audit
-from app.run.preparation import Prepare
+from app.engine.protocol import Command, CountTokens, Quit, Stop, Work, decode_command
 
 GRACE_SECONDS = 1.0
 """How long an engine that is to end may take over doing so in an orderly way."""
@@ -27,7 +25,7 @@ class Job:
     """Work on the models, numbered in the order in which it was asked for."""
 
     number: int
-    command: Prepare | Run | Audit
+    command: Work
 
 
 class Inbox:

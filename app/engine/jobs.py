@@ -11,14 +11,16 @@ from typing import Protocol
 
 from app.engine.inbox import Inbox, Job
 from app.engine.outbox import Outbox
-from app.engine.protocol import CountTokens, JobCancelled, JobProblem, Run, TokenCount
+from app.engine.protocol import CountTokens, JobCancelled, JobProblem, TokenCount, Work
 from app.run.auditing import Audit, Audited
 from app.run.events import Outcome, Progress, RunEnded, RunEvent, RunStarted
 from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.problems import Cancelled, Problem
 from app.run.settings import RunSettings
+from app.run.teaching import CurvePoint, Taught, Teach
 
 Report = Callable[[Progress], None]
+Point = Callable[[CurvePoint], None]
 Pause = Callable[[], None]
 
 _log = logging.getLogger(__name__)
@@ -49,6 +51,13 @@ class Bench(Protocol):
 
     def audit(self, wanted: Audit, *, report: Report, pause: Pause) -> Audited:
         """Compares texts with the target's law. Raises Problem, and Cancelled before the first."""
+        ...
+
+    def teach(self, wanted: Teach, *, report: Report, point: Point, pause: Pause) -> Taught:
+        """Makes a draft head, or goes on with it. Raises Problem, and Cancelled when `pause` does;
+
+        what was done until then is kept in its folder. No other models stay loaded.
+        """
         ...
 
     def count_tokens(self, prompt: str, *, system: str, raw: bool) -> int:
@@ -89,13 +98,17 @@ class Engine:
         except Exception as fault:
             self._end("failed", *self._words(fault))
 
-    def _start(self, command: Prepare | Run | Audit, pause: Pause) -> None:
+    def _start(self, command: Work, pause: Pause) -> None:
         report = self._outbox.put
         if isinstance(command, Prepare):
             self._outbox.put(self._bench.prepare(command, report=report, pause=pause))
             return
         if isinstance(command, Audit):
             self._outbox.put(self._bench.audit(command, report=report, pause=pause))
+            return
+        if isinstance(command, Teach):
+            point = self._outbox.put
+            self._outbox.put(self._bench.teach(command, report=report, point=point, pause=pause))
             return
         self._bench.run(command.run, command.settings, emit=self._emit, report=report, pause=pause)
         if not self._told:

@@ -22,6 +22,7 @@ from app.run.events import (
 )
 from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.settings import RunSettings
+from app.run.teaching import CurvePoint, Taught, Teach
 
 
 class Run(Struct, frozen=True, tag=True):
@@ -48,7 +49,10 @@ class Quit(Struct, frozen=True, tag=True):
     """End the engine."""
 
 
-Command = Prepare | Run | Audit | Stop | CountTokens | Quit
+Work = Prepare | Run | Audit | Teach
+"""What is done on the models, one after the other: a job."""
+
+Command = Work | Stop | CountTokens | Quit
 
 
 class TokenCount(Struct, frozen=True, tag=True):
@@ -68,7 +72,7 @@ class JobProblem(Struct, frozen=True, tag=True):
 
 
 class JobCancelled(Struct, frozen=True, tag=True):
-    """Prepare, an audit, or a run that had not started yet, was stopped on request."""
+    """Prepare, an audit, a training, or a run that had not started yet, was stopped on request."""
 
 
 class EngineEnded(Struct, frozen=True, tag=True):
@@ -84,6 +88,8 @@ Message = (
     EngineReady
     | Prepared
     | Audited
+    | CurvePoint
+    | Taught
     | TokenCount
     | JobProblem
     | JobCancelled

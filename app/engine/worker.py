@@ -44,11 +44,11 @@ def main(connection: Connection, factory: str) -> None:
 
 def torch_bench() -> Bench:
     """The bench with the real models; imports torch."""
+    from app.engine.torch_bench import TorchBench
     from app.library.catalogue import load_catalogue
-    from app.studies.workbench import Workbench
 
-    catalogue = load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
-    return Workbench(catalogue)
+    places = [files.shipped_catalogue(), files.user_catalogue()]
+    return TorchBench(lambda: load_catalogue(places))
 
 
 def _serve(factory: str, inbox: Inbox, outbox: Outbox) -> int:

@@ -138,6 +138,14 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ),
     ActionSpec("show_runs", "Runs", "Ctrl+2", "show_runs", "view", "Show the page of kept runs."),
     ActionSpec(
+        "show_train",
+        "Train",
+        "Ctrl+3",
+        "show_train",
+        "view",
+        "Show the page where a draft head is taught to guess ahead of a target.",
+    ),
+    ActionSpec(
         "thrown",
         "Show rejected guesses",
         "R",

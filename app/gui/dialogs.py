@@ -1,4 +1,4 @@
-"""The dialogs: which file, and whether to delete."""
+"""The dialogs: which file or folder, and whether to delete."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
+from app.library.prompts import SUFFIXES
 from app.reports import FORMATS, suggested_name
 from app.run.record import RunRecord
 
@@ -59,6 +60,20 @@ def ask_import_path(parent: QWidget) -> Path | None:
         parent, "Import runs", str(Path.home()), "Runs (*.jsonl *.json);;All files (*)"
     )
     return Path(name) if name else None
+
+
+def ask_folder(parent: QWidget, title: str, at: str) -> str | None:
+    """Which folder, looked for from a place; None if none after all."""
+    return QFileDialog.getExistingDirectory(parent, title, at or str(Path.home())) or None
+
+
+def ask_prompts_path(parent: QWidget, at: str) -> str | None:
+    """Which file of prompts, looked for from a place; None if none after all."""
+    kinds = " ".join(f"*{suffix}" for suffix in SUFFIXES)
+    name, _ = QFileDialog.getOpenFileName(
+        parent, "Prompts", at or str(Path.home()), f"Prompts ({kinds});;All files (*)"
+    )
+    return name or None
 
 
 def confirm_delete(parent: QWidget, number: int) -> bool:

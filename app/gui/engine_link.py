@@ -29,10 +29,12 @@ from app.run.events import (
     RunStarted,
 )
 from app.run.preparation import EngineReady, Prepare, Prepared
+from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import Precision, RunSettings
+from app.run.teaching import CurvePoint, Taught, Teach
 
-Job = Literal["", "prepare", "run", "audit"]
+Job = Literal["", "prepare", "run", "audit", "teach"]
 """What the engine is at."""
 
 Phase = Literal["starting", "ready", "working", "trouble", "off"]
@@ -70,6 +72,8 @@ class Trouble:
 
     message: str
     remedy: str
+    job: Job = ""
+    """What the engine was at."""
 
 
 class EngineLink:
@@ -93,6 +97,10 @@ class EngineLink:
         self.target: ModelFacts | None = None
         """The target that is loaded."""
         self.trouble: Trouble | None = None
+        self.curve: list[CurvePoint] = []
+        """What the newest training has told of its head."""
+        self.taught: Taught | None = None
+        """What came of the newest training; None unless it has come to its end."""
 
     @property
     def record(self) -> RunRecord | None:
@@ -118,12 +126,10 @@ class EngineLink:
             self._client.start()
 
     def prepare(self, pair: str, precision: Precision | None, device: str | None) -> None:
-        """Makes a pair ready instead of one that is being made ready; not during a run."""
-        if self.job in ("run", "audit") or self._waiting:
+        """Makes a pair ready instead of one that is being made ready; not during another job."""
+        if self.job in ("run", "audit", "teach") or self._waiting:
             return
-        if self.job == "prepare":
-            self._superseded += 1
-            self._client.send(Stop())
+        self._supersede()
         self.start()
         self._forget_models()
         self._begin("prepare", Prepare(pair, precision=precision, device=device))
@@ -141,9 +147,11 @@ class EngineLink:
     def run(self, settings: RunSettings) -> str:
         """Runs these settings now, or as soon as the pair at hand is ready; the run's id.
 
-        Raises Problem for settings out of range.
+        Raises Problem for settings out of range, and while a head is taught: that may take hours.
         """
         settings.check()
+        if self.job == "teach":
+            raise Problem("A training goes on.", "Stop it on the Train page, or wait for its end.")
         self.start()
         command = Run(uuid.uuid4().hex[:12], settings)
         if self.job:
@@ -162,6 +170,19 @@ class EngineLink:
         if not self.busy:
             self.start()
             self._begin("audit", wanted)
+
+    def teach(self, wanted: Teach) -> None:
+        """Teaches a head instead of making a pair ready; not during another job.
+
+        The models that were loaded are let go.
+        """
+        if self.job in ("run", "audit", "teach") or self._waiting:
+            return
+        self._supersede()
+        self.start()
+        self._forget_models()
+        self.curve, self.taught = [], None
+        self._begin("teach", wanted)
 
     def stop(self) -> None:
         """Ends the job at hand, and forgets the run that waits."""
@@ -213,6 +234,12 @@ class EngineLink:
     def _forget_models(self) -> None:
         self.pair, self.target = None, None
 
+    def _supersede(self) -> None:
+        """Ends a job that makes a pair ready; what it says from now on is nobody's."""
+        if self.job == "prepare":
+            self._superseded += 1
+            self._client.send(Stop())
+
     def _begin(self, job: Job, command: Command) -> None:
         self.job, self.stopping, self.trouble, self.progress = job, False, None, None
         if self.phase != "starting":
@@ -238,6 +265,9 @@ class EngineLink:
         self.progress = message
 
     def _on_prepared(self, message: Prepared) -> None:
+        if self.job == "teach":  # it was ready before it heard of the Stop
+            self._end_preparing()
+            return
         self.pair, self.target = message.pair, message.target
         if self.job == "prepare":
             self._end_preparing()
@@ -250,12 +280,19 @@ class EngineLink:
         if message.question is not None:
             return
         if not self._superseded:
-            self.trouble = Trouble(message.message, message.remedy)
+            self.trouble = Trouble(message.message, message.remedy, self.job)
             self._waiting = None
         self._end_preparing()
 
     def _on_cancelled(self, message: JobCancelled) -> None:
         self._end_preparing()
+
+    def _on_point(self, message: CurvePoint) -> None:
+        self.curve.append(message)
+
+    def _on_taught(self, message: Taught) -> None:
+        self.taught = message
+        self._end_job()
 
     def _on_run_started(self, message: RunStarted) -> None:
         self.pair, self.target = message.settings.pair, message.target
@@ -275,20 +312,23 @@ class EngineLink:
 
     def _on_run_ended(self, message: RunEnded) -> None:
         if message.message:
-            self.trouble = Trouble(message.message, message.remedy)
+            self.trouble = Trouble(message.message, message.remedy, "run")
         self._end_job()
 
     def _on_engine_ended(self, message: EngineEnded) -> None:
         if message.expected and self._replaced:
             self._replaced -= 1
             return
+        job = self.job
         self._end_job()
         self._waiting, self._device, self._superseded = None, "", 0
         self._forget_models()
         self.phase = "off" if message.expected else "trouble"
         if not message.expected:
             kept = "What had come of the run is kept." if self.record else ""
-            self.trouble = Trouble(message.reason, kept)
+            if job == "teach":
+                kept = "What was taught up to the last minute is kept: Resume goes on."
+            self.trouble = Trouble(message.reason, kept, job)
 
 
 _DOING: dict[Job, str] = {
@@ -296,6 +336,7 @@ _DOING: dict[Job, str] = {
     "prepare": "Making ready",
     "run": "Running",
     "audit": "Auditing",
+    "teach": "Training",
 }
 
 _HANDLERS: dict[type, Callable] = {
@@ -303,6 +344,8 @@ _HANDLERS: dict[type, Callable] = {
     Progress: EngineLink._on_progress,
     Prepared: EngineLink._on_prepared,
     Audited: EngineLink._on_audited,
+    CurvePoint: EngineLink._on_point,
+    Taught: EngineLink._on_taught,
     JobProblem: EngineLink._on_problem,
     JobCancelled: EngineLink._on_cancelled,
     RunStarted: EngineLink._on_run_started,

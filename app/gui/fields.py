@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.gui.lines_field import Lines
+from app.gui.path_field import PathField
 from app.gui.plain import label, tip
 from app.run.methods import Option
 
@@ -149,7 +150,7 @@ class Flag(QCheckBox):
         self.setChecked(value)
 
 
-Field = WholeNumber | Number | Choice | Flag | Lines
+Field = WholeNumber | Number | Choice | Flag | Lines | PathField
 """What stands in a row: it has `get`, `put` and `edited`."""
 
 

@@ -52,6 +52,14 @@ class Form(QWidget):
         """The target's precision; None leaves it to the machine."""
         return self.rows["precision"].field.get()
 
+    def take_catalogue(self, catalogue: Catalogue) -> None:
+        """Offers the pairs of another catalogue, and keeps the choice if it is still among them."""
+        self._catalogue = catalogue
+        before = self.pair
+        self._pairs.offer(_offers(catalogue))
+        if self.pair != before:
+            self._take_pair()
+
     def choose_pair(self, name: str | None) -> None:
         """Chooses a pair, with the method and draft length that it comes with."""
         field = self.rows["pair"].field
@@ -117,7 +125,6 @@ class Form(QWidget):
         self.suggestion.setVisible(bool(parts))
 
     def _build(self) -> None:
-        pairs = [(pair.title, pair.name) for pair in self._catalogue.pairs]
         self.speculation = QCheckBox("Speculation")
         self.speculation.setChecked(True)
         self.speculation.setToolTip(tip("Off: the target writes alone. Nothing is loaded anew."))
@@ -127,7 +134,8 @@ class Form(QWidget):
         for small in (self.note, self.suggestion):
             scaled_font(small, 0.88)
         self._section("Pair")
-        self._wide("pair", "Pair", Choice(pairs), "A target and what guesses ahead of it.")
+        self._pairs = Choice(_offers(self._catalogue))
+        self._wide("pair", "Pair", self._pairs, "A target and what guesses ahead of it.")
         self._column.addWidget(self.note)
         self._grid(PAIR_ROWS)
         self._section("Method", self.speculation)
@@ -235,6 +243,10 @@ class Form(QWidget):
 
     def _value(self, name: str) -> Any:
         return self.rows[name].field.get()
+
+
+def _offers(catalogue: Catalogue) -> list[tuple[str, str]]:
+    return [(pair.title, pair.name) for pair in catalogue.pairs]
 
 
 def section_label(title: str) -> QLabel:

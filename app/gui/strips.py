@@ -98,6 +98,8 @@ def progress_words(progress: Progress) -> str:
     stage = progress.stage[:1].upper() + progress.stage[1:]
     if not progress.total:
         return f"{stage}…"
+    if progress.unit == "s":  # such a stage tells itself how long it will take
+        return stage
     if progress.unit == "bytes":
         return f"{stage}: {progress.done / 1e6:.0f} of {progress.total / 1e6:.0f} MB"
     return f"{stage}: {progress.done:.0f} of {progress.total:.0f} {progress.unit}".rstrip()

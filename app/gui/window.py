@@ -7,13 +7,15 @@ from pathlib import Path
 from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
+from app import files
 from app.engine.protocol import EngineEnded, Message, TokenCount
 from app.gui.actions import make_actions
 from app.gui.background import Background
-from app.gui.engine_link import EngineLink
+from app.gui.engine_link import EngineLink, Trouble
 from app.gui.frame_clock import FrameClock
 from app.gui.kept_runs import KeptRuns
 from app.gui.picture import picture_of
+from app.gui.plain import tip
 from app.gui.playground import Playground
 from app.gui.prompt_count import PromptCount
 from app.gui.report_exchange import ReportExchange
@@ -23,6 +25,8 @@ from app.gui.runs_page import RunsPage
 from app.gui.slow_clock import Part, SlowClock
 from app.gui.theme import Theme
 from app.gui.top_bar import TopBar
+from app.gui.train_desk import TRAINING, TrainDesk
+from app.gui.train_page import TrainPage
 from app.library.catalogue import Catalogue
 from app.run.auditing import Audited
 from app.run.events import (
@@ -46,6 +50,9 @@ CHARTS_S = 0.8
 CLOSING_S = 2.0
 """How long what is being written may hold up the end."""
 
+_DOING: dict[str, str] = {"run": "Running…", "teach": "Training…"}
+"""What the run button says while the engine is at something long."""
+
 _PASSING = (RoundCommitted, FirstToken, LaneStarted, PromptRead, Progress)
 """Messages that can wait for the slow clock; all others show at once."""
 
@@ -62,7 +69,7 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(960, 520)
         self.resize(1440, 900)
         self._link, self.theme = link, theme
-        self._trouble_shown: object = None
+        self._trouble_shown: Trouble | None = None
         self._closed = False
         self.background = Background()
         self.page = Playground(catalogue, theme.colours)
@@ -70,6 +77,8 @@ class MainWindow(QMainWindow):
         self.kept = KeptRuns(history, self.background)
         self.running = Running(link, self.page, self.kept)
         self.desk = RunsDesk(self, self.kept)
+        self.train = TrainPage(catalogue, theme.colours, files.data_folder() / "trained")
+        self.training = TrainDesk(link, self.train, self.background, catalogue)
         self.action = make_actions(self)
         self.bar = TopBar(self.action)
         self.runs = RunsPage(self.action, theme.colours)
@@ -160,6 +169,13 @@ class MainWindow(QMainWindow):
         self.runs.take_keyboard()
         self.desk.search()
 
+    def show_train(self) -> None:
+        """Shows the page where heads are taught, and what its folder holds by now."""
+        self.runs.side.flush()
+        self._show_page(self.train)
+        self.train.take_keyboard()
+        self.training.look()
+
     def find_runs(self) -> None:
         """Gives the keyboard to the search of the kept runs."""
         self.show_runs()
@@ -247,10 +263,12 @@ class MainWindow(QMainWindow):
     def _refresh_state(self) -> None:
         """Shows how the engine stands, and allows what can be done now."""
         link, page = self._link, self.page
+        self.training.refresh()
         self.bar.state.setText(link.words())
-        page.progress.show_progress(link.progress)
-        running = "Running…" if link.job == "run" else page.run_words()
-        page.run_button.setText("Runs when ready" if link.waits else running)
+        page.progress.show_progress(None if link.job == "teach" else link.progress)
+        doing = _DOING.get(link.job, page.run_words())
+        page.run_button.setText("Runs when ready" if link.waits else doing)
+        page.run_button.setToolTip(tip(TRAINING) if link.job == "teach" else "")
         self._allow()
         page.run_button.setEnabled(self.action["run"].isEnabled())
         page.stop_button.setEnabled(self.action["stop"].isEnabled())
@@ -260,35 +278,44 @@ class MainWindow(QMainWindow):
     def _allow(self) -> None:
         """Enables the actions that can be done now."""
         link, on_runs = self._link, self._on_runs
+        on_playground = self._pages.currentWidget() is self.page
+        on_train = self._pages.currentWidget() is self.train
         pair, shown = self.page.form.pair, self.running.shown
         on_kept = self.desk.possible(shown=on_runs, busy=link.busy)
         again = on_kept["open_run"] if on_runs else shown.ended and not link.busy
         can = {
-            "run": not link.waits and link.job not in ("run", "audit"),
+            "run": not link.waits and link.job not in ("run", "audit", "teach"),
             "audit": not link.busy,
-            "stop": link.busy and not link.stopping,
+            "stop": link.busy and not link.stopping and (link.job != "teach" or on_train),
             "run_again": again,
             "continue": not link.busy and shown.can_continue(pair.name if pair else None),
             "export": shown.ended,
             "open": not link.busy,
             "copy_text": self.record is not None,
-            "copy_picture": self.record is not None and not on_runs,
-            **dict.fromkeys(("thrown", "seams", "charts"), not on_runs),
+            "copy_picture": self.record is not None and on_playground,
+            **dict.fromkeys(("thrown", "seams", "charts"), on_playground),
             **on_kept,
         }
         for name, possible in can.items():
             self.action[name].setEnabled(possible)
 
     def _show_trouble(self) -> None:
-        """Shows each trouble of the engine once, and takes it away when it is overtaken."""
+        """Shows each trouble of the engine once, and takes it away when it is overtaken.
+
+        That of a training is shown on its page too.
+        """
         trouble = self._link.trouble
         if trouble is self._trouble_shown:
             return
         self._trouble_shown = trouble
-        if trouble:
-            self.page.notice.show_trouble(trouble.message, trouble.remedy)
+        of_training = (self.train.notice, self.page.notice)
+        notices = of_training if trouble and trouble.job == "teach" else (self.page.notice,)
+        if trouble is None:
+            for notice in of_training:
+                notice.hide()
         else:
-            self.page.notice.hide()
+            for notice in notices:
+                notice.show_trouble(trouble.message, trouble.remedy)
 
     def _show_page(self, page: QWidget) -> None:
         self._pages.setCurrentWidget(page)
@@ -304,9 +331,24 @@ class MainWindow(QMainWindow):
         if self._on_runs:
             self.desk.search()
 
+    def _has_trained(self) -> None:
+        """Makes the pair ready again whose models made room for a training."""
+        if self._pages.currentWidget() is not self.train:
+            self.page.notice.show_news("The training is over: see the Train page (Ctrl+3).")
+        self.running.prepare()
+
+    def _adopt(self, catalogue: Catalogue, pair: str) -> None:
+        """Takes on another catalogue, and chooses a pair of it."""
+        self.page.form.take_catalogue(catalogue)
+        self.page.form.choose_pair(pair)
+        self.show_playground()
+        title = catalogue.pair(pair).title
+        self.page.notice.show_news(f"{title} is chosen; it stands in {files.user_catalogue()}.")
+
     def _recolour(self) -> None:
         self.page.set_colours(self.theme.colours)
         self.runs.comparison.set_colours(self.theme.colours)
+        self.train.chart.set_colours(self.theme.colours)
 
     def _connect(self) -> None:
         page = self.page
@@ -316,6 +358,9 @@ class MainWindow(QMainWindow):
         running.changed.connect(self._refresh_state)
         running.opened.connect(self._slow_clock.hasten)
         running.kept.connect(self._has_been_kept)
+        self.training.changed.connect(self._refresh_state)
+        self.training.ended.connect(self._has_trained)
+        self.training.adopted.connect(self._adopt)
         self.theme.changed.connect(self._recolour)
         page.run_button.clicked.connect(self.run)
         page.stop_button.clicked.connect(self.stop)
@@ -329,8 +374,8 @@ class MainWindow(QMainWindow):
 
     def _lay_out(self) -> None:
         self._pages = QStackedWidget()
-        self._pages.addWidget(self.page)
-        self._pages.addWidget(self.runs)
+        for page in (self.page, self.runs, self.train):
+            self._pages.addWidget(page)
         whole = QWidget()
         column = QVBoxLayout(whole)
         column.setContentsMargins(0, 0, 0, 0)

@@ -10,7 +10,7 @@ import yaml
 
 from app.library.entries import Fault, ModelEntry
 from app.library.entry_reading import EntryReader, FaultyError, PlacedPair, nearest
-from app.library.yaml_nodes import compose, fault_at
+from app.library.yaml_nodes import compose, compose_text, fault_at
 
 _SECTIONS = ("default", "models", "pairs")
 
@@ -27,7 +27,15 @@ class CatalogueFile(msgspec.Struct):
 
 def read_catalogue_file(file: Path) -> CatalogueFile:
     """Reads a file; never raises, whatever it holds. A missing file is empty."""
-    top, faults = compose(file)
+    return _read(file, *compose(file))
+
+
+def read_catalogue_text(file: Path, text: str) -> CatalogueFile:
+    """As `read_catalogue_file`, for a text that stands in the file, or is to."""
+    return _read(file, *compose_text(file, text))
+
+
+def _read(file: Path, top: yaml.MappingNode | None, faults: list[Fault]) -> CatalogueFile:
     reading = _Reading(file, faults)
     if top is not None:
         for name, node in reading.named_parts(top):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from app.library.gguf_metadata import GgufFile
+from app.library.gguf_metadata import GgufFile, Metadata
 from app.library.gguf_tokenizer import SpecialIds, special_ids, write_tokenizer
 from app.library.gguf_weights import Heads, write_weights
 from app.library.whole_folder import Pause
@@ -27,14 +27,9 @@ def convert_gguf(
     """
     report(Progress("Reading the GGUF file"))
     gguf = GgufFile(file)
-    architecture = gguf.get("general.architecture", str)
-    if architecture != "llama":
-        raise Problem(
-            f"{file.name} holds a model of the architecture {architecture!r}; only llama is read.",
-            "Use the model's safetensors folder instead.",
-        )
+    refuse_architecture(gguf)
     pause()
-    config = _config(gguf)
+    config = config_of(gguf)
     ids = special_ids(gguf)
     write_tokenizer(gguf, folder, context_length=gguf.get("llama.context_length", int))
     config |= _ids(ids) | {
@@ -50,6 +45,17 @@ def convert_gguf(
     write_weights(gguf, folder / "model.safetensors", heads=heads, report=report, pause=pause)
 
 
+def refuse_architecture(gguf: Metadata) -> None:
+    """Raises Problem for a model that is not of the llama family."""
+    architecture = gguf.get("general.architecture", str)
+    if architecture != "llama":
+        raise Problem(
+            f"{gguf.path.name} holds a model of the architecture {architecture!r}; only llama is "
+            "read.",
+            "Use the model's safetensors folder instead.",
+        )
+
+
 def file_sha256(file: Path, *, pause: Pause) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
@@ -60,11 +66,16 @@ def file_sha256(file: Path, *, pause: Pause) -> str:
     return digest.hexdigest()
 
 
-def _config(gguf: GgufFile) -> dict[str, object]:
-    """transformers' configuration of the model, every number from the metadata."""
+def config_of(gguf: Metadata) -> dict[str, object]:
+    """transformers' configuration of the model, every number from the metadata.
+
+    Raises Problem for what cannot be said in it.
+    """
     names = {tensor.name for tensor in gguf.tensors}
     hidden = gguf.get("llama.embedding_length", int)
     heads = gguf.get("llama.attention.head_count", int)
+    if heads < 1:
+        raise Problem(f"{gguf.path.name} says {heads} attention heads.", "Get the file again.")
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -86,21 +97,21 @@ def _config(gguf: GgufFile) -> dict[str, object]:
     }
 
 
-def _vocabulary(gguf: GgufFile) -> int:
+def _vocabulary(gguf: Metadata) -> int:
     """The rows of the embedding: padded ones count."""
     for tensor in gguf.tensors:
-        if tensor.name == "token_embd.weight":
+        if tensor.name == "token_embd.weight" and len(tensor.shape) == 2:
             return int(tensor.shape[1])
     raise Problem(f"{gguf.path.name} holds no token embedding.", "Choose a whole model.")
 
 
-def _key_heads(gguf: GgufFile) -> int:
+def _key_heads(gguf: Metadata) -> int:
     """Heads of the key projection; as many as of the query where the file is silent."""
     heads = gguf.find("llama.attention.head_count_kv", int)
     return heads or gguf.get("llama.attention.head_count", int)
 
 
-def _rope(gguf: GgufFile) -> dict[str, object]:
+def _rope(gguf: Metadata) -> dict[str, object]:
     """Rotary embedding. Raises Problem for a kind of scaling that is not plain or linear."""
     kind = gguf.find("llama.rope.scaling.type", str) or "none"
     rope: dict[str, object] = {

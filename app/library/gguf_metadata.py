@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
-from gguf import GGUFReader, ReaderTensor
+from gguf import GGMLQuantizationType, GGUFReader, ReaderTensor
 
 from app.run.problems import Problem
 
@@ -13,29 +15,38 @@ _Value = TypeVar("_Value")
 _REMEDY = "Get the file again, or choose another one."
 
 
-class GgufFile:
-    """An opened GGUF file; tensors stay on disk until they are read."""
-
-    def __init__(self, path: Path) -> None:
-        """Opens the file. Raises Problem if it is not a whole GGUF file."""
-        self.path = path
-        _check_magic(path)
-        try:
-            self._reader = GGUFReader(path)
-        except (ValueError, IndexError, OverflowError, KeyError) as error:
-            raise Problem(f"{path} is not a whole GGUF file: {error}.", _REMEDY) from error
+class Tensor(Protocol):
+    """What is said of a tensor before it is read; its shape's fastest axis comes first."""
 
     @property
-    def tensors(self) -> list[ReaderTensor]:
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def shape(self) -> Any: ...  # noqa: D102
+    @property
+    def n_elements(self) -> int: ...  # noqa: D102
+    @property
+    def tensor_type(self) -> GGMLQuantizationType: ...  # noqa: D102
+
+
+class Metadata(ABC):
+    """What a GGUF file says of its model, however it was read."""
+
+    path: Path
+
+    @abstractmethod
+    def content(self, key: str) -> object:
+        """The value of a key, None if the file lacks it."""
+
+    @property
+    @abstractmethod
+    def tensors(self) -> Sequence[Tensor]:
         """Every tensor, in file order."""
-        return list(self._reader.tensors)
 
     def find(self, key: str, kind: type[_Value]) -> _Value | None:
         """The value of a key, None if the file lacks it. Raises Problem for another type."""
-        field = self._reader.get_field(key)
-        if field is None:
+        value = self.content(key)
+        if value is None:
             return None
-        value = field.contents()
         if kind is float and isinstance(value, int):
             value = float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -59,7 +70,30 @@ class GgufFile:
         return max(elements, key=elements.__getitem__, default="nothing")
 
 
-def _check_magic(path: Path) -> None:
+class GgufFile(Metadata):
+    """An opened GGUF file; tensors stay on disk until they are read."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file. Raises Problem if it is not a whole GGUF file."""
+        self.path = path
+        check_magic(path)
+        try:
+            self._reader = GGUFReader(path)
+        except (ValueError, IndexError, OverflowError, KeyError) as error:
+            raise Problem(f"{path} is not a whole GGUF file: {error}.", _REMEDY) from error
+
+    def content(self, key: str) -> object:
+        """The value of a key, None if the file lacks it."""
+        field = self._reader.get_field(key)
+        return None if field is None else field.contents()
+
+    @property
+    def tensors(self) -> list[ReaderTensor]:
+        """Every tensor, in file order."""
+        return list(self._reader.tensors)
+
+
+def check_magic(path: Path) -> None:
     """Raises Problem unless the file begins as GGUF files do."""
     try:
         with path.open("rb") as file:

@@ -9,7 +9,7 @@ import msgspec
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, processors
 from tokenizers import pre_tokenizers as pre
 
-from app.library.gguf_metadata import GgufFile
+from app.library.gguf_metadata import GgufFile, Metadata
 from app.run.problems import Problem
 
 _UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
@@ -34,7 +34,7 @@ class SpecialIds(msgspec.Struct, frozen=True):
     padding: int | None
 
 
-def special_ids(source: GgufFile) -> SpecialIds:
+def special_ids(source: Metadata) -> SpecialIds:
     """Reads the ids with a meaning."""
 
     def find(role: str) -> int | None:
@@ -67,17 +67,27 @@ def write_tokenizer(source: GgufFile, folder: Path, *, context_length: int) -> N
     (folder / "tokenizer_config.json").write_text(text, encoding="utf-8")
 
 
+def refuse_tokenizer(source: Metadata) -> str:
+    """How text is cut before merging, by llama.cpp's name for it.
+
+    Raises Problem for a tokenizer that cannot be written in transformers' form.
+    """
+    kind = source.get("tokenizer.ggml.model", str)
+    if kind != "gpt2":
+        raise Problem(f"The tokenizer kind {kind!r} cannot be read from a GGUF file.", _REMEDY)
+    name = source.find("tokenizer.ggml.pre", str) or "default"
+    _pre_tokenizer(name)
+    return name
+
+
 def _build(source: GgufFile) -> Tokenizer:
     """The byte-level BPE tokenizer that the metadata describes.
 
     Bytes that the vocabulary has no token for are dropped, as the original tokenizer drops them.
     """
-    kind = source.get("tokenizer.ggml.model", str)
-    if kind != "gpt2":
-        raise Problem(f"The tokenizer kind {kind!r} cannot be read from a GGUF file.", _REMEDY)
+    name = refuse_tokenizer(source)
     tokens = source.get("tokenizer.ggml.tokens", list)
     merges = [tuple(merge.split(" ")) for merge in source.get("tokenizer.ggml.merges", list)]
-    name = source.find("tokenizer.ggml.pre", str) or "default"
     vocabulary = {token: id_ for id_, token in enumerate(tokens)}
     tokenizer = Tokenizer(
         models.BPE(vocab=vocabulary, merges=merges, ignore_merges=name in _LLAMA_BPE)

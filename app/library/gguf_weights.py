@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from gguf import ReaderTensor
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, ReaderTensor
 from gguf.quants import dequantize
 
 from app.library.gguf_metadata import GgufFile
@@ -55,6 +55,21 @@ def weight_name(name: str) -> str:
     raise Problem(
         f"The GGUF file holds the tensor {name!r}, which a plain Llama does not have.",
         "Use the model's safetensors folder instead.",
+    )
+
+
+def refuse_type(kind: GGMLQuantizationType) -> None:
+    """Raises Problem for a quantisation that cannot be undone here; tried on one empty block."""
+    try:
+        dequantize(np.zeros((1, GGML_QUANT_SIZES[kind][1]), dtype=np.uint8), kind)
+    except NotImplementedError as error:
+        raise _unreadable(kind) from error
+
+
+def _unreadable(kind: GGMLQuantizationType) -> Problem:
+    return Problem(
+        f"The GGUF file is quantised as {kind.name}, which cannot be read here.",
+        "Use a file in a common format such as Q4_1, Q4_K or Q8_0, or the safetensors folder.",
     )
 
 
@@ -109,10 +124,7 @@ def _values(tensor: ReaderTensor, heads: Heads) -> Array:
     try:
         values = np.asarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)
     except NotImplementedError as error:
-        raise Problem(
-            f"The GGUF file is quantised as {tensor.tensor_type.name}, which cannot be read here.",
-            "Use a file in a common format such as Q4_1, Q4_K or Q8_0, or the safetensors folder.",
-        ) from error
+        raise _unreadable(tensor.tensor_type) from error
     if ".attn_q." in tensor.name:
         values = _rows_apart(values, heads.query)
     elif ".attn_k." in tensor.name:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.library.weight_files import refuse_dangling
 from app.run.problems import Problem
+
+_ONE_PIECE = "Use a GGUF file in one piece: `llama-gguf-split --merge FIRST-PART WHOLE` makes one."
 
 
 def find_on_disk(written: str) -> Path:
@@ -17,7 +20,19 @@ def find_on_disk(written: str) -> Path:
         path = Path(written).expanduser().absolute()
     except RuntimeError as error:
         raise Problem(f"{written!r} names no home folder: {error}", "Write it out.") from error
+    try:
+        return _found(path)
+    except OSError as error:
+        raise Problem(
+            f"{path} cannot be read: {error.strerror or error}.",
+            "Check its spelling, and that you may read it.",
+        ) from error
+
+
+def _found(path: Path) -> Path:
+    """What lies at a path. Raises OSError too."""
     if not path.exists():
+        refuse_dangling(path)
         raise Problem(
             f"There is no folder {path}.",
             "Check its spelling, and whether its drive is connected.",
@@ -28,12 +43,22 @@ def find_on_disk(written: str) -> Path:
 
 
 def _gguf_file(path: Path) -> Path:
-    """The file itself, if it is a GGUF."""
-    if path.suffix.lower() != ".gguf":
+    """The file itself, if it is a GGUF: by its name, or by its beginning, as Ollama keeps them."""
+    if path.suffix.lower() != ".gguf" and not _begins_as_gguf(path):
         raise Problem(f"{path} is a file, not a folder.", f"Name its folder: {path.parent}.")
-    if "-of-0" in path.stem:
-        raise Problem(f"{path.name} is one part of several.", "Use a GGUF file in one piece.")
+    refuse_part(path)
     return path
+
+
+def refuse_part(path: Path) -> None:
+    """Raises Problem for a part of a split GGUF file, by its name."""
+    if "-of-0" in path.stem:
+        raise Problem(f"{path.name} is one part of several.", _ONE_PIECE)
+
+
+def _begins_as_gguf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"GGUF"
 
 
 def _model_in(folder: Path) -> Path:
@@ -51,7 +76,7 @@ def _snapshot(cache: Path) -> Path:
     """The snapshot that a folder of the Hub's cache stands for."""
     main = cache / "refs" / "main"
     if main.is_file():
-        snapshot = cache / "snapshots" / main.read_text(encoding="utf-8").strip()
+        snapshot = cache / "snapshots" / main.read_text(encoding="utf-8", errors="replace").strip()
         if snapshot.is_dir():
             return snapshot
     found = sorted(path for path in (cache / "snapshots").iterdir() if path.is_dir())

@@ -23,7 +23,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class _Quantisation(msgspec.Struct, frozen=True):
-    quant_method: str = "an unnamed method"
+    quant_method: str | None = None
 
 
 class _TextConfig(msgspec.Struct, frozen=True):
@@ -47,7 +47,10 @@ class Config(_TextConfig, frozen=True):
     architectures: list[str] | None = None
     text_config: _TextConfig | None = None
     auto_map: dict[str, msgspec.Raw] | None = None
+    is_encoder_decoder: bool | None = None
     quantization_config: _Quantisation | None = None
+    quantization: dict[str, msgspec.Raw] | None = None
+    """How MLX says that it has packed the weights."""
     foretoken: Origin | None = None
 
     @property

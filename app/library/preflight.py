@@ -16,7 +16,7 @@ from app.library.model_files import (
     read_json,
     read_json_if_there,
 )
-from app.library.weight_files import WeightFile, unfinished_files, weight_files
+from app.library.weight_files import WeightFile, refuse_dangling, unfinished_files, weight_files
 from app.run.problems import Problem
 from app.run.settings import Sampling
 
@@ -24,6 +24,21 @@ _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _FEW_LAYERS = 1000
 """Up to so many layers are left to the loader, which knows what each of them has to have."""
 _DTYPES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
+
+
+_EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
+_OTHER_KINDS = (
+    "Model",
+    "ForMaskedLM",
+    "ForCTC",
+    "ForPreTraining",
+    "ForMultipleChoice",
+    "Classification",
+    "Detection",
+    "Segmentation",
+    "QuestionAnswering",
+)
+"""Ends of the names of transformers' classes that write no text."""
 
 
 class FolderFacts(msgspec.Struct, frozen=True):
@@ -57,7 +72,9 @@ class FolderFacts(msgspec.Struct, frozen=True):
 
 def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
     """Reads a folder's JSON files and weight headers. Raises Problem for what cannot be loaded."""
+    refuse_dangling(folder / "config.json")
     config = read_json(folder / "config.json", Config)
+    _refuse_foreign(folder, config)
     generation = read_json_if_there(folder / "generation_config.json", GenerationConfig)
     try:
         files = weight_files(folder)
@@ -82,12 +99,34 @@ def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
         weight_bytes=sum(file.weight_bytes for file in files),
         weight_files=tuple(file.path for file in files),
         tokenizer=tokenizer,
-        quantised=quantisation.quant_method if quantisation else None,
+        quantised=(quantisation.quant_method or "an unnamed method") if quantisation else None,
         requantised_from=origin.requantised_from if origin else None,
         suggested_sampling=_suggested(generation),
         end_ids=_end_ids(folder, config, generation=generation),
         notes=_notes(folder, config, files=files),
     )
+
+
+def _refuse_foreign(folder: Path, config: Config) -> None:
+    """Raises Problem for a model that writes no text, or whose weights another library packed."""
+    kinds = config.architectures or []
+    if config.is_encoder_decoder or (kinds and all(map(_writes_nothing, kinds))):
+        raise Problem(
+            f"{folder} holds a model of the kind {', '.join(kinds) or config.model_type}, which "
+            "does not continue a text token by token.",
+            "Choose a causal language model (…ForCausalLM).",
+        )
+    named = config.quantization_config and config.quantization_config.quant_method
+    if config.quantization is not None and not named:
+        raise Problem(
+            f"The weights in {folder} are packed for MLX, which only Apple's library reads.",
+            "Choose the model's own repository, or a GGUF file of it.",
+        )
+
+
+def _writes_nothing(kind: str) -> bool:
+    """Whether a class of transformers is known to be no causal language model, by its name."""
+    return kind.endswith(_OTHER_KINDS) and not kind.endswith("LMHeadModel")
 
 
 def _tokenizer(folder: Path, *, needed: bool) -> Path | None:
@@ -112,7 +151,7 @@ def _vocabulary(folder: Path, said: int | None, *, files: Iterable[WeightFile]) 
     for file in files:
         for name, place in file.tensors.items():
             # Packed weights have other shapes: only plain numbers are compared.
-            table = name.endswith("embed_tokens.weight") and len(place.shape) == 2
+            table = name.endswith(_EMBEDDINGS) and len(place.shape) == 2
             if table and place.dtype in _DTYPES:
                 if said not in (None, place.shape[0]):
                     raise Problem(

@@ -29,18 +29,33 @@ def locate(entry: ModelEntry) -> Path | None:
 def look(entry: ModelEntry) -> Path | None:
     """As `locate`, but raises Problem for a model that no fetching will make ready."""
     source = entry.source
-    if isinstance(source, HubSource):
-        folder = find_in_cache(source)
-    elif isinstance(source, WheelSource):
-        folder = converted_folder(entry.name, _wheel_identity(source))
-    elif isinstance(source, ResourceSource):
+    if isinstance(source, ResourceSource):
         return check_folder(files.resource(source.path))
-    else:
+    if isinstance(source, FolderSource):
         place = find_on_disk(source.path)
         if place.is_dir():
             return check_folder(place)
-        folder = converted_folder(entry.name, file_identity(place))
+    folder = find_in_cache(source) if isinstance(source, HubSource) else _conversion(entry)
     return folder if folder is not None and is_whole(folder) else None
+
+
+def conversion_of(entry: ModelEntry) -> Path | None:
+    """Where the conversion of a model's GGUF file lies, made or not; None for other sources."""
+    try:
+        return _conversion(entry)
+    except Problem:
+        return None
+
+
+def _conversion(entry: ModelEntry) -> Path | None:
+    """As `conversion_of`, but raises Problem if the file is not there."""
+    source = entry.source
+    if isinstance(source, WheelSource):
+        return converted_folder(entry.name, f"{source.sha256}\n{source.member}")
+    if isinstance(source, FolderSource):
+        place = find_on_disk(source.path)
+        return converted_folder(entry.name, file_identity(place)) if place.is_file() else None
+    return None
 
 
 def check_folder(folder: Path) -> Path:
@@ -60,16 +75,16 @@ def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause
         return check_folder(folder)
     if ready := look(entry):
         return ready
+    destination = _conversion(entry)
+    assert destination is not None  # a folder or a resource is ready, or it is a Problem
     if isinstance(entry.source, FolderSource):
         file = find_on_disk(entry.source.path)
-        destination = converted_folder(entry.name, file_identity(file))
         described = str(file)
     else:
-        assert isinstance(entry.source, WheelSource)  # a resource is ready, or it is a Problem
+        assert isinstance(entry.source, WheelSource)
         file = fetch_member(
             entry.source, download_bytes=entry.download_bytes, report=report, pause=pause
         )
-        destination = converted_folder(entry.name, _wheel_identity(entry.source))
         described = f"{entry.source.package} {entry.source.version}: {entry.source.member}"
     return convert_into(destination, file, source=described, report=report, pause=pause)
 
@@ -79,7 +94,3 @@ def is_download_needed(entry: ModelEntry) -> bool:
     if isinstance(entry.source, WheelSource):
         return not unpacked_member(entry.source).is_file() and locate(entry) is None
     return isinstance(entry.source, HubSource) and locate(entry) is None
-
-
-def _wheel_identity(source: WheelSource) -> str:
-    return f"{source.sha256}\n{source.member}"

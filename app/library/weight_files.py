@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from app.library.json_text import decode
+from app.library.pickled import conversion_command, pickled_files
 from app.run.problems import Problem
 
 _AGAIN = "Get the file again; an interrupted download or copy leaves such files."
@@ -80,7 +81,12 @@ def _shards(folder: Path, index: Path) -> tuple[WeightFile, ...]:
     except msgspec.DecodeError as error:
         raise Problem(f"{index} is not a valid index: {error}.", _AGAIN) from error
     names = sorted(set(places.values()))
+    outside = [name for name in names if Path(name).name != name or name in (".", "..")]
+    if outside:
+        raise Problem(f"{index} names files outside its folder: {_listed(outside)}.", _AGAIN)
     missing = [name for name in names if not (folder / name).exists()]
+    for name in missing:
+        refuse_dangling(folder / name)
     if missing:
         raise Problem(
             f"{len(missing)} of {len(names)} weight files are missing in {folder}: "
@@ -138,19 +144,21 @@ def _tensors(file: Path, header: bytes, *, data_bytes: int) -> dict[str, TensorP
 
 
 def _missing(folder: Path) -> Problem:
-    """Why a folder without usable weights has none."""
+    """Why a folder without usable weights has none; raised at once for a dangling link."""
     names = sorted(path.name for path in folder.iterdir())
-    dangling = [path for path in folder.iterdir() if path.is_symlink() and not path.exists()]
     pickled = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt"))]
-    if dangling:
+    for name in names:
+        refuse_dangling(folder / name)
+    if pickled_files(folder):
         return Problem(
-            f"File missing: the target of the link {dangling[0]}, {dangling[0].readlink()}.",
-            "Copy the cache with its links resolved, or download the model again.",
+            f"{folder} holds its weights only as pickle ({_listed(pickled)}), which can run code.",
+            "Choose a version with .safetensors files. Or run this command, which reads tensors "
+            f"and nothing else, and writes them beside: {conversion_command(folder)}",
         )
     if pickled:
         return Problem(
             f"{folder} holds its weights only as pickle ({_listed(pickled)}), which can run code.",
-            "Choose a version with .safetensors files, or convert it.",
+            "Choose a version with .safetensors files.",
         )
     other = [name for name in names if name.endswith(".safetensors")]
     more = f" There is {_listed(other)}, under a name that no loader takes." if other else ""
@@ -158,6 +166,15 @@ def _missing(folder: Path) -> Problem:
         f"{folder} holds no weights: model.safetensors is missing.{more}{_unfinished(folder)}",
         "Choose the folder that holds model.safetensors, or finish the download.",
     )
+
+
+def refuse_dangling(path: Path) -> None:
+    """Raises Problem for a link whose target is not there, as copied caches have them."""
+    if path.is_symlink() and not path.exists():
+        raise Problem(
+            f"File missing: the target of the link {path}, {path.readlink()}.",
+            "Copy the cache with its links resolved, or download the model again.",
+        )
 
 
 def _unfinished(folder: Path) -> str:

@@ -30,6 +30,11 @@ def compose(file: Path) -> tuple[yaml.MappingNode | None, list[Fault]]:
     except OSError as error:
         message = f"The file cannot be read: {error.strerror}."
         return None, [Fault(file, 1, 1, message, "Check that it is a file you may read.")]
+    return compose_text(file, text)
+
+
+def compose_text(file: Path, text: str) -> tuple[yaml.MappingNode | None, list[Fault]]:
+    """As `compose`, for a text that stands in the file, or is to."""
     node, fault = _compose_text(file, text)
     if fault is None and node is not None:
         fault = _loop_or_flood(file, node)

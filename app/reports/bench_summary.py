@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from statistics import median
 
 import msgspec
 
+from app.appraisal.appraise import account_of, step_costs
 from app.reports.bench_conditions import BenchConditions, conditions_of
 from app.reports.bench_figures import CategoryFigures, Measurement, figures
 from app.run.cost import PassCosts
-from app.run.metrics import phase_seconds, ratio
-from app.run.record import Repetition
-from app.theory.account import account
 from app.theory.costs import StepCosts
 from app.theory.verdict import Measured, verdict
 
@@ -97,54 +94,17 @@ def _way(
     names = dict.fromkeys(category for _, category, _ in runs)
     categories = {name: figures([run for run in runs if run[1] == name]) for name in names}
     overall = figures(runs)
-    steps = _step_costs(runs, costs)
+    records = [record for _, _, record in runs]
+    steps = step_costs(records, costs)
+    accounted = account_of(records, steps) if steps else None
     return WayFigures(
         method=way[0],
         draft_length=way[1],
         categories=categories,
         overall=overall,
-        account=_account(runs, steps),
+        account=accounted.speedup if accounted else None,
         verdict=_verdict(overall, way[1], steps=steps),
     )
-
-
-def _step_costs(runs: Sequence[Measurement], costs: PassCosts | None) -> StepCosts | None:
-    """The measured costs of passes, and the rest of a round as these runs had it."""
-    if costs is None:
-        return None
-    rest = {
-        lane: [_rest(one) for _, _, record in runs for one in record.repetitions(lane)]
-        for lane in ("speculative", "baseline")
-    }
-    overhead, baseline = (
-        median([value for value in values if value is not None] or [0.0])
-        for values in rest.values()
-    )
-    return StepCosts(costs.seconds, costs.draft_step or 0.0, overhead, baseline)
-
-
-def _rest(lane: Repetition) -> float | None:
-    """Seconds a round that neither the draft nor the pass accounts for."""
-    phases = phase_seconds(lane)
-    return ratio(phases.decide + phases.rest, len(lane.rounds))
-
-
-def _account(runs: Sequence[Measurement], steps: StepCosts | None) -> float | None:
-    if steps is None:
-        return None
-    rounds = [
-        round_
-        for _, _, record in runs
-        for lane in record.repetitions("speculative")
-        for round_ in lane.rounds
-    ]
-    found = account(
-        [round_.drafted + 1 for round_ in rounds],
-        [round_.phases.draft + round_.phases.draft_prompt for round_ in rounds],
-        committed=sum(len(round_.committed) for round_ in rounds),
-        costs=steps,
-    )
-    return found.speedup if found else None
 
 
 def _verdict(overall: CategoryFigures, draft_length: int, *, steps: StepCosts | None) -> str:

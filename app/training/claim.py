@@ -1,4 +1,4 @@
-"""Whose a training folder is: what its texts and its head are for, and the time that was spent."""
+"""A training's hold on its folder, and the time that was spent."""
 
 from __future__ import annotations
 
@@ -6,27 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from app.library.training_folder import CLAIM, Claimed, Identity, differences, read_claim
 from app.run.problems import Problem
-
-_FILE = "training.json"
-
-
-class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What cannot change from one time to the next."""
-
-    target: str
-    """The target's name."""
-    fingerprint: str
-    """Of its weights."""
-    prompts: str
-    """A hash of a person's own prompts; empty for generated ones."""
-    seed: int
-    draft_vocabulary: int
-
-
-class _Claim(msgspec.Struct, forbid_unknown_fields=True):
-    identity: Identity
-    writing_seconds: float = 0.0
 
 
 class Claim:
@@ -37,15 +18,9 @@ class Claim:
 
         Raises Problem if it belongs to another training, or cannot be written.
         """
-        self._file = folder / _FILE
-        self._claim = self._read() or _Claim(identity)
-        theirs = self._claim.identity
-        different = [
-            f"{field.replace('_', ' ')} {getattr(theirs, field)!r} instead of "
-            f"{getattr(identity, field)!r}"
-            for field in Identity.__struct_fields__
-            if getattr(theirs, field) != getattr(identity, field)
-        ]
+        self._file = folder / CLAIM
+        self._claim = read_claim(folder) or Claimed(identity)
+        different = differences(self._claim.identity, identity)
         if different:
             raise Problem(
                 f"{folder} holds another training: {'; '.join(different)}.",
@@ -62,16 +37,6 @@ class Claim:
         """Notes that the target has written for so many seconds in all."""
         self._claim.writing_seconds = seconds
         self._write()
-
-    def _read(self) -> _Claim | None:
-        try:
-            return msgspec.json.decode(self._file.read_bytes(), type=_Claim)
-        except FileNotFoundError:
-            return None
-        except (OSError, msgspec.MsgspecError) as error:
-            raise Problem(
-                f"{self._file} cannot be read: {error}.", "Choose another folder, or delete it."
-            ) from None
 
     def _write(self) -> None:
         unfinished = self._file.with_suffix(".part")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +56,7 @@ class Course:
     def __init__(self, material: Material, head: DraftHead, file: Path, span: Span) -> None:
         """`head` is as it was begun; `file` is where the checkpoint is written."""
         self._material = material
-        self._learner = Learner(head)
+        self._learner = Learner(head, material.teacher.dtype)
         self._file = file
         self._span = span
         self._best: dict[str, Tensor] = {}
@@ -152,7 +153,7 @@ class Course:
     def _learn(self, batch: Batch) -> None:
         standing = self.standing
         losses = self._material.teacher.losses(
-            self._learner.head, batch.to(self._material.teacher.device)
+            self._learner.working, batch.to(self._material.teacher.device)
         )
         rate = learning_rate(
             PEAK, step=standing.step, share=self.share, fall=standing.fall, end=standing.end
@@ -172,7 +173,8 @@ class Course:
 
     def _judge(self, point: Point) -> None:
         standing, material = self.standing, self._material
-        shares = acceptance(material.teacher, self._learner.averaged, material.held_out)
+        judged = deepcopy(self._learner.averaged).to(material.teacher.dtype)
+        shares = acceptance(material.teacher, judged, material.held_out)
         loss = torch.stack(self._losses).mean(dim=0).tolist() if self._losses else ()
         self._losses = []
         found = CurvePoint(
@@ -209,8 +211,8 @@ class Course:
         )
 
     def _progress(self) -> Progress:
-        stage = "teaching"
-        if self._span.seconds:
-            left = self._span.seconds * self.standing.end - self._seconds
-            stage = f"teaching, {max(left, 0) / 60:.0f} min left"
-        return Progress(stage, self.standing.tokens, None, "tokens")
+        if not self._span.seconds:
+            return Progress("teaching", self.standing.tokens, None, "tokens")
+        whole = self._span.seconds * self.standing.end
+        seconds = min(self._seconds, whole)
+        return Progress(f"teaching, {(whole - seconds) / 60:.0f} min left", seconds, whole, "s")

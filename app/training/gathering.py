@@ -77,7 +77,7 @@ class Corpus:
             for text in self._texts(source, pause):
                 shard.append(text)
                 tokens += text.written
-                report(_progress(budget, start, tokens))
+                report(_progress(budget, start))
                 over = _spent(budget, start, tokens, self.learned.byte_count)
                 if over or len(shard) == SHARD:
                     full, shard = shard, []
@@ -175,7 +175,7 @@ def _spent(budget: Budget, start: float, tokens: int, byte_count: int) -> bool:
     )
 
 
-def _progress(budget: Budget, start: float, tokens: int) -> Progress:
-    seconds = time.monotonic() - start
-    left = max(budget.seconds - seconds, 0.0)
-    return Progress(f"writing texts, {left / 60:.0f} min left", tokens, None, "tokens")
+def _progress(budget: Budget, start: float) -> Progress:
+    seconds = min(time.monotonic() - start, budget.seconds)
+    left = f"writing texts, {(budget.seconds - seconds) / 60:.0f} min left"
+    return Progress(left, seconds, budget.seconds, "s")

@@ -24,7 +24,7 @@ def acceptance(
     """For each depth, of the guesses whose forerunners were kept, the share that is kept too.
 
     Over texts that the target wrote greedily, with a greedy draft from every place: while all its
-    guesses are right, what it would feed is what the text says.
+    guesses are right, what it would feed is what the text says. The head is in the teacher's type.
     """
     kept = torch.zeros(depth, dtype=torch.long)
     tried = torch.zeros(depth, dtype=torch.long)
@@ -47,21 +47,20 @@ def _counts(teacher: Teacher, head: DraftHead, batch: Batch, depth: int) -> tupl
     place = torch.arange(length, device=batch.ids.device)[None]
     running = (place >= batch.prompts[:, None] - 1).expand(rows, length)
     kept, tried = [], []
-    with teacher.autocast():
-        steps = unrolled(
-            head,
-            teacher.rotary,
-            teacher.embed(batch.ids),
-            batch.features.to(teacher.dtype),
-            depth=depth,
-        )
-        for step, features in enumerate(steps, start=1):
-            due = batch.best[:, step:]
-            running = running[:, : due.shape[1]] & (due >= 0)
-            guesses = torch.full_like(due, -1)
-            asked = running.nonzero(as_tuple=True)
-            guesses[asked] = teacher.vocabulary[teacher.logits(features[asked]).argmax(dim=-1)]
-            tried.append(running.sum())
-            running = running & (guesses == due)
-            kept.append(running.sum())
+    steps = unrolled(
+        head,
+        teacher.rotary,
+        teacher.embed(batch.ids),
+        batch.features.to(teacher.dtype),
+        depth=depth,
+    )
+    for step, features in enumerate(steps, start=1):
+        due = batch.best[:, step:]
+        running = running[:, : due.shape[1]] & (due >= 0)
+        guesses = torch.full_like(due, -1)
+        asked = running.nonzero(as_tuple=True)
+        guesses[asked] = teacher.vocabulary[teacher.logits(features[asked]).argmax(dim=-1)]
+        tried.append(running.sum())
+        running = running & (guesses == due)
+        kept.append(running.sum())
     return torch.stack(kept), torch.stack(tried)

@@ -20,15 +20,18 @@ _LARGEST = 1.0
 _AVERAGED = 0.995
 """What the running average keeps of itself at each step."""
 
-COPIES = 6
-"""Numbers that are held for each weight: it, its average, its best, its gradient, two moments."""
+COPIES = 7
+"""Numbers held for each weight: it, its average, its best, two moments, its gradients, a copy."""
 
 
 class Learner:
     """AdamW on a head, and an average of its late weights, which is what is judged and kept."""
 
-    def __init__(self, head: DraftHead) -> None:
+    def __init__(self, head: DraftHead, dtype: torch.dtype = torch.float32) -> None:
+        """`head` is in fp32; it is in `dtype` that its losses are computed."""
         self.head = head
+        self.working = head if dtype == torch.float32 else deepcopy(head).to(dtype)
+        """What losses are to be taken of."""
         self.averaged = deepcopy(head).requires_grad_(False)
         fused = next(head.parameters()).device.type in ("cpu", "cuda")
         weights: list[Tensor] = list(head.parameters())
@@ -47,10 +50,11 @@ class Learner:
         )
 
     def step(self, loss: Tensor, *, rate: float, number: int) -> None:
-        """Learns from one loss. `number` counts steps from 0."""
+        """Learns from one loss of the working head. `number` counts steps from 0."""
         for group in self._optimiser.param_groups:
             group["lr"] = rate
         loss.backward()  # type: ignore[no-untyped-call]
+        self._take_gradients()
         nn.utils.clip_grad_norm_(self.head.parameters(), _LARGEST)
         self._optimiser.step()
         self._optimiser.zero_grad()
@@ -59,6 +63,23 @@ class Learner:
             pairs = zip(self.averaged.parameters(), self.head.parameters(), strict=True)
             for mean, weight in pairs:
                 mean.lerp_(weight, 1 - kept)
+        self._refresh()
+
+    def _take_gradients(self) -> None:
+        """Brings the working head's gradients to the weights that are kept in fp32."""
+        if self.working is not self.head:
+            pairs = zip(self.head.parameters(), self.working.parameters(), strict=True)
+            for weight, working in pairs:
+                weight.grad = None if working.grad is None else working.grad.float()
+                working.grad = None
+
+    @torch.no_grad()
+    def _refresh(self) -> None:
+        """Gives the working head the weights as they are now."""
+        if self.working is not self.head:
+            pairs = zip(self.head.parameters(), self.working.parameters(), strict=True)
+            for weight, working in pairs:
+                working.copy_(weight)
 
     def tensors(self) -> dict[str, Tensor]:
         """All that has to be kept to go on, by name."""
@@ -83,3 +104,4 @@ class Learner:
                     part: tensors[f"{part}.{name}"].to(weight.device, copy=True)
                     for part in ("step", "exp_avg", "exp_avg_sq")
                 }
+        self._refresh()

@@ -47,23 +47,18 @@ class Teacher:
         found: Tensor = features.to(self.dtype) @ self._rows.T
         return found
 
-    def autocast(self) -> torch.autocast:
-        """Within it, matrices are multiplied in the teacher's type."""
-        lower = self.dtype != torch.float32
-        return torch.autocast(self.device.type, self.dtype if lower else None, enabled=lower)
-
     def losses(self, head: DraftHead, batch: Batch, *, depth: int = DEPTH) -> Tensor:
         """The loss of each depth, [depth]: soft cross-entropy with the target's law, in nats.
 
-        Counted where the target was asked and its likeliest token is in the vocabulary.
+        Counted where the target was asked and its likeliest token is in the vocabulary. The head
+        is in the teacher's type.
         """
         known = (batch.best >= 0) & (self._places[batch.best.clamp_min(0)] >= 0)
         known[:, :depth] = False
         where = known.flatten().nonzero()[:, 0]
         features = batch.features.to(self.dtype)
-        with self.autocast():
-            steps = unrolled(head, self.rotary, self.embed(batch.ids), features, depth=depth)
-            predicted = [one.flatten(0, 1)[where - step] for step, one in enumerate(steps, start=1)]
+        steps = unrolled(head, self.rotary, self.embed(batch.ids), features, depth=depth)
+        predicted = [one.flatten(0, 1)[where - step] for step, one in enumerate(steps, start=1)]
         return soft_loss(predicted, features.flatten(0, 1)[where], self._rows)
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 from app.library.catalogue import Catalogue
-from app.library.entries import FolderSource, ModelEntry
 from app.library.head_folder import MadeFor, fingerprint
 from app.library.preflight import check
-from app.library.prompts import read_prompts
 from app.library.sources import fetch
+from app.library.training_folder import own_prompts, target_entry
 from app.models.loading import load_weights
 from app.models.machine import choose_device, make_current
 from app.models.packed_linear import why_not_packed
@@ -39,7 +38,7 @@ def teach(
     Raises Problem for what a person can mend, Cancelled when `pause` does.
     """
     check_wish(wanted)
-    prompts = own_prompts(wanted)
+    prompts = own_prompts(wanted.prompts)
     entry = target_entry(catalogue, wanted.target)
     device = choose_device(wanted.device)
     make_current(device)
@@ -75,36 +74,6 @@ def check_wish(wanted: Teach) -> None:
             f"A draft vocabulary of {wanted.draft_vocabulary} cannot guess.",
             "Choose some thousands of tokens.",
         )
-
-
-def own_prompts(wanted: Teach) -> Sequence[str]:
-    """The prompts in the file that was named; none if none was. Raises Problem for a bad file."""
-    if not wanted.prompts:
-        return ()
-    found = read_prompts(Path(wanted.prompts))
-    return tuple(dict.fromkeys(turn for prompt in found.prompts for turn in prompt.turns))
-
-
-def target_entry(catalogue: Catalogue, name: str) -> ModelEntry:
-    """The target of the pair of this name, the model of this name, or a folder.
-
-    Raises Problem if it is none of them.
-    """
-    for pair in catalogue.pairs:
-        if pair.name == name:
-            return catalogue.model(pair.target)
-    for model in catalogue.models:
-        if model.name == name:
-            return model
-    place = Path(name).expanduser()
-    if place.exists():
-        place = place.resolve()
-        return ModelEntry(place.stem or "model", place.stem or "model", FolderSource(str(place)))
-    names = [*(pair.name for pair in catalogue.pairs), *(one.name for one in catalogue.models)]
-    raise Problem(
-        f"{name!r} is no pair, no model and no folder.",
-        f"Give a folder, or one of: {', '.join(names) or 'none is on offer'}.",
-    )
 
 
 def _precision(device: torch.device) -> Precision | None:

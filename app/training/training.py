@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from app.library.head_folder import MadeFor
+from app.library.training_folder import HEAD, Identity, prompts_mark
 from app.models.draft_head import DraftHead, shape_for
 from app.models.head_file import save_head
 from app.models.machine import environment
@@ -21,7 +21,7 @@ from app.training.batches import Batch, batch_of, side_by_side
 from app.training.beginning import begin_head
 from app.training.card import Facts, in_a_sentence, write_card
 from app.training.checkpoint import read_checkpoint
-from app.training.claim import Claim, Identity
+from app.training.claim import Claim
 from app.training.course import BATCH_TOKENS, Course, Material
 from app.training.gathering import Budget, Corpus, Source
 from app.training.lesson import Teacher
@@ -76,13 +76,13 @@ class Training:
     @property
     def head_folder(self) -> Path:
         """Where the head is saved."""
-        return self._folder / "head"
+        return self._folder / HEAD
 
     def run(self, *, report: Report, point: Point, pause: Pause) -> Taught:
         """Writes and teaches for as long as planned, or as is left of it.
 
-        `point` is told each judgement. Raises Problem for what a person can mend, Cancelled when
-        `pause` does; the next time goes on from there.
+        `point` is told each judgement, first those of earlier times. Raises Problem for what a
+        person can mend, Cancelled when `pause` does; the next time goes on from there.
         """
         self._write(report, pause)
         pause()
@@ -95,6 +95,8 @@ class Training:
                 self._save(course)
             point(found)
 
+        for earlier in tuple(course.standing.curve):
+            point(earlier)
         if not course.over:
             course.run(report=report, point=judged, pause=pause)
         self._save(course)
@@ -110,6 +112,9 @@ class Training:
             if time.monotonic() - noted >= _NOTED_EVERY:
                 noted = time.monotonic()
                 self._claim.spend(before + noted - start)
+            if progress.unit == "s" and self._plan.span.seconds:
+                lessons = f"then {self._plan.span.seconds / 60:.0f} min of lessons"
+                progress = msgspec.structs.replace(progress, stage=f"{progress.stage}, {lessons}")
             report(progress)
 
         left = max(self._plan.writing_seconds - before, 0.0)
@@ -199,11 +204,10 @@ class Training:
 
 
 def _identity(source: Source, made_for: MadeFor, vocabulary: int) -> Identity:
-    prompts = msgspec.json.encode(list(source.prompts))
     return Identity(
         target=made_for.title,
         fingerprint=made_for.fingerprint,
-        prompts=hashlib.sha256(prompts).hexdigest()[:16] if source.prompts else "",
+        prompts=prompts_mark(source.prompts),
         seed=source.seed,
         draft_vocabulary=vocabulary,
     )

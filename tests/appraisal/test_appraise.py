@@ -16,14 +16,14 @@ def answers(record):
 
 
 def test_costs_of_a_record_are_those_measured_and_what_its_rounds_took_besides():
-    steps = step_costs(costed_record())
+    steps = step_costs([costed_record()], costed_record().costs)
     assert steps.passes == COSTS.seconds
     assert steps.draft_step == 0.15
     # A loop: 0.1 of guessing outside of the draft model, 0.1 of the rule, 0.05 of the rest.
     assert steps.overhead == pytest.approx(0.25)
     assert steps.baseline_overhead == pytest.approx(0.25)
     assert steps.idle == 0.0
-    assert step_costs(run_record()) is None
+    assert step_costs([run_record()], None) is None
 
 
 def test_the_account_of_rounds_that_cost_what_was_measured_is_the_speedup():
@@ -68,7 +68,7 @@ def test_the_prediction_by_hand():
 def test_loops_without_a_draft_are_part_of_the_prediction():
     record = costed_record()
     record.lanes[0].repetitions[0].rounds += record.lanes[1].repetitions[0].rounds[:4]
-    steps = step_costs(record)
+    steps = step_costs([record], record.costs)
     assert steps.idle == 0.5
     assert "50 % of loops with a draft" in answers(record)["Predicted speed-up"]
     # Half the loops bring E tokens in 1.75 s, half bring one in 0.75 + 0.25.

@@ -49,7 +49,7 @@ def test_it_tells_its_curve_and_how_to_use_the_head(call, tiny, prompts, tmp_pat
     head = check_head(out / "head")
     assert head.description.target.title == "Tiny random model"
     entry = yaml.safe_load(done.out[done.out.index("models:") :])
-    assert entry["pairs"]["tiny-head"]["head"] == "tiny-head"
+    assert entry["pairs"]["tiny-head-2"]["head"] == "tiny-head-2"
     assert "writing" in done.err
     assert "teaching" in done.err
 
@@ -60,7 +60,7 @@ def test_json_stands_alone_on_stdout(call, tiny, prompts, tmp_path):
     found = json.loads(done.out)
     assert found["curve"][0]["tokens"] == 0
     assert found["best"] in found["curve"]
-    assert yaml.safe_load(found["models_yaml"])["models"]["tiny-head"]["source"]
+    assert yaml.safe_load(found["models_yaml"])["models"]["tiny-head-2"]["source"]
 
 
 def test_what_it_says_can_be_pasted(tiny, tmp_path):
@@ -71,9 +71,9 @@ def test_what_it_says_can_be_pasted(tiny, tmp_path):
         own.write_text(head_entry(catalogue, target, out), encoding="utf-8")
         found = load_catalogue([tiny, own])
         assert found.faults == ()
-        pair = found.pair("tiny-head")
-        assert (pair.target, pair.head, pair.method) == ("tiny", "tiny-head", "ngram-else-head")
-        assert found.model("tiny-head").source.path == str(out.resolve())
+        pair = found.pair("tiny-head-2")
+        assert (pair.target, pair.head, pair.method) == ("tiny", "tiny-head-2", "ngram-else-head")
+        assert found.model("tiny-head-2").source.path == str(out.resolve())
 
 
 def test_ctrl_c_keeps_what_was_done(call, tiny, prompts, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 
-from app.engine.jobs import Pause, Report
+from app.engine.jobs import Pause, Point, Report
 from app.run.auditing import Audit, Audited
 from app.run.events import (
     At,
@@ -34,6 +34,7 @@ from app.run.events import (
 from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.problems import Cancelled, Problem
 from app.run.settings import OptionValue, RunSettings
+from app.run.teaching import CurvePoint, Taught, Teach
 
 FACTS = ModelFacts(
     name="Fake",
@@ -53,6 +54,7 @@ FACTS = ModelFacts(
 )
 MACHINE = Environment("0", "3", "here", "one", "CPU", 1, {"fake": "1"})
 LONG = 60.0
+CURVE_POINT = CurvePoint(7, 0.5, (0.5, 0.25), 0.625, (1.5, 2.5))
 
 
 class FakeBench:
@@ -101,6 +103,16 @@ class FakeBench:
         self._load(wanted.settings.pair, pause)
         report(Progress("auditing", 1, wanted.runs, "texts"))
         return audited(wanted)
+
+    def teach(self, wanted: Teach, *, report: Report, point: Point, pause: Pause) -> Taught:
+        self._load(wanted.target, pause)
+        report(Progress("teaching", 1, 2, "s"))
+        curve = (CURVE_POINT, CURVE_POINT)
+        for one in curve:
+            pause()
+            self.passes += 1
+            point(one)
+        return Taught(f"{wanted.out}/head", curve[0], curve, 0.97, 9, 1.5, False)
 
     def count_tokens(self, prompt: str, *, system: str, raw: bool) -> int:
         if not prompt:

@@ -6,10 +6,10 @@ import logging
 from pathlib import Path
 
 import pytest
-from fake_bench import FakeBench, audited, settings_of
+from fake_bench import CURVE_POINT, FakeBench, audited, settings_of
 
 from app.engine.inbox import Inbox, Job
-from app.engine.jobs import Engine, Pause
+from app.engine.jobs import Engine, Pause, Point, Report
 from app.engine.protocol import (
     Command,
     CountTokens,
@@ -25,6 +25,7 @@ from app.run.auditing import Audit
 from app.run.events import FirstToken, Progress, RoundCommitted, RunEnded, RunStarted
 from app.run.preparation import Prepare, Prepared
 from app.run.settings import RunSettings
+from app.run.teaching import CurvePoint, Taught, Teach
 
 LOG = Path("engine.log")
 
@@ -129,6 +130,28 @@ def test_an_audit_is_a_job_with_one_answer() -> None:
     assert told[0] == Progress("auditing", 1, 20, "texts")
     assert told[1] == audited(wanted)
     assert told[2:] == [JobProblem("There is no such pair.", "Choose another.")]
+
+
+def test_a_training_tells_its_curve_and_then_what_came_of_it() -> None:
+    told = work(FakeBench(), Ending(), Teach("here", "out", 1.0), Teach("missing", "out", 1.0))
+    assert told[:3] == [Progress("teaching", 1, 2, "s"), CURVE_POINT, CURVE_POINT]
+    assert told[3].head == "out/head"
+    assert told[4:] == [JobProblem("There is no such pair.", "Choose another.")]
+
+
+def test_stop_ends_a_training_at_its_next_pause() -> None:
+    inbox = Ending()
+
+    class StoppedInLessons(FakeBench):
+        def teach(self, wanted: Teach, *, report: Report, point: Point, pause: Pause) -> Taught:
+            def told(one: CurvePoint) -> None:
+                point(one)
+                inbox.put(Stop())
+
+            return super().teach(wanted, report=report, point=told, pause=pause)
+
+    told = work(StoppedInLessons(), inbox, Teach("here", "out", 1.0))
+    assert told.of(CurvePoint, Taught, JobCancelled) == [CURVE_POINT, JobCancelled()]
 
 
 def test_a_question_is_answered_between_two_passes() -> None:

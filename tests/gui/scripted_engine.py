@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections import deque
@@ -32,6 +33,7 @@ from app.run.events import (
 from app.run.flags import Flag
 from app.run.preparation import EngineReady, Prepared
 from app.run.record import RunRecord
+from app.run.teaching import CurvePoint
 
 STORY = (
     "The lighthouse keeper counted the ships that passed before the fog came in. There were nine "
@@ -149,6 +151,23 @@ def costed(events: list[RunEvent], *, flags: tuple[Flag, ...] = ()) -> list[RunE
     costs = PassCosts("target", "cpu, 2 threads", "fp32", "sdpa", 256, seconds, 9)
     seen = [ConditionsSeen(run, flags)] if flags else []
     return [*events[:-1], *seen, PassesCosted(run, costs), events[-1]]
+
+
+def learning_curve() -> tuple[CurvePoint, ...]:
+    """A curve as an hour on two slow cores draws it: steep, then flatter."""
+    points = []
+    for place in range(25):
+        learned = 1 - math.exp(-place / 7)
+        shares = (
+            0.25 + 0.33 * learned,
+            0.21 + 0.34 * learned,
+            0.19 + 0.33 * learned + 0.01 * math.sin(place),
+            0.22 + 0.26 * learned + 0.012 * math.cos(2 * place),
+        )
+        loss = tuple(first - 1.7 * learned for first in (3.8, 4.2, 4.4)) if place else ()
+        kept = sum(math.prod(shares[:depth]) for depth in range(1, 5))
+        points.append(CurvePoint(90_000 * place, 70.0 * place, shares, kept, loss))
+    return tuple(points)
 
 
 def stopped(events: list[RunEvent], *, after: int) -> list[RunEvent]:

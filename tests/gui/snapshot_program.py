@@ -13,6 +13,10 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
 
+from app.library.training_folder import Found  # noqa: E402
+
+TRAINING = "/trainings/SmolLM2-135M-Instruct"
+
 
 def main() -> int:
     from PySide6.QtCore import Qt
@@ -162,6 +166,66 @@ def compared(window, client) -> None:
     _settle(window)
 
 
+def train(window, client) -> None:
+    """A head in its lessons, its curve half drawn."""
+    from scripted_engine import learning_curve
+
+    from app.run.events import Progress
+
+    _show_train(window)
+    window.train.start.click()
+    client.play(*learning_curve()[:13], Progress("teaching, 14 min left", 960, 1800, "s"))
+
+
+def trained(window, client) -> None:
+    """What came of a training, and that another stands in the folder now chosen."""
+    from scripted_engine import learning_curve
+
+    from app.run.teaching import Taught
+
+    train(window, client)
+    window.frame()
+    curve = learning_curve()
+    head = f"{TRAINING}/head"
+    client.play(*curve[13:], Taught(head, curve[-2], curve, 0.966, 1_904_233, 1800.0, True))
+    window.frame()
+    window.renew()
+    _settle(window)
+    found = Found(True, (), Path(head), "On some tokens.")
+    window.training._seen(window.train.form.wanted(), found)
+
+
+def untaught(window, client) -> None:
+    """A training with a target and prompts of a person's own, which could not be begun."""
+    from app.engine.protocol import JobProblem
+
+    _show_train(window)
+    form = window.train.form
+    form.target.put("own")
+    form.prompts.put("own")
+    form.place.put("/models/llama-3.2-1b")
+    form.file.put("/prompts/mine.jsonl")
+    window.train.start.click()
+    client.play(
+        JobProblem(
+            "Teaching such a head needs about 3.1 GB of memory beside the target; 1.2 GB are free.",
+            "Close other programs, choose a smaller draft vocabulary, or a smaller target.",
+        )
+    )
+    window.frame()
+    window.renew()
+    _settle(window)
+    another = Found(True, ("draft vocabulary 4096 instead of 8192",))
+    window.training._seen(form.wanted(), another)
+
+
+def _show_train(window) -> None:
+    window.show_train()
+    window.train.form.out.put(TRAINING)
+    window.training.look()
+    _settle(window)
+
+
 def _keep_runs(window) -> None:
     from scripted_engine import record_of, run_of
 
@@ -191,6 +255,9 @@ SCENES = {
     "continued": continued,
     "runs": runs,
     "compared": compared,
+    "train": train,
+    "trained": trained,
+    "untaught": untaught,
 }
 
 if __name__ == "__main__":

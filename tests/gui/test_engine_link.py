@@ -11,8 +11,12 @@ from app.run.events import FirstToken, LaneStarted, Progress, RunEnded
 from app.run.preparation import EngineReady, Prepare
 from app.run.problems import Problem
 from app.run.settings import RunSettings
+from app.run.teaching import CurvePoint, Taught, Teach
 
 SETTINGS = RunSettings(pair="embedded", prompt="Hi")
+TEACH = Teach("embedded", "/out", 60.0)
+POINT = CurvePoint(7, 0.5, (0.5,), 0.5, ())
+TAUGHT = Taught("/out/head", POINT, (POINT,), 0.97, 9, 1.5, False)
 
 
 @pytest.fixture
@@ -49,6 +53,49 @@ def test_the_problem_of_a_pair_that_was_replaced_is_nobodys(link, client):
     link.pull()
     assert link.trouble is None
     assert link.job == "prepare"
+
+
+def test_a_training_takes_the_place_of_a_pair_that_is_made_ready(link, client):
+    link.prepare("one", None, None)
+    link.teach(TEACH)
+    assert client.sent == [Prepare("one"), Stop(), TEACH]
+    client.play(prepared("one"), POINT)  # it was ready before it heard of the Stop
+    link.pull()
+    assert link.job == "teach"
+    assert link.pair is None
+    assert link.curve == [POINT]
+    client.play(TAUGHT)
+    link.pull()
+    assert link.job == ""
+    assert link.taught is TAUGHT
+
+
+def test_during_a_training_nothing_else_is_begun(link, client):
+    link.teach(TEACH)
+    link.prepare("two", None, None)
+    link.teach(TEACH)
+    link.audit(SETTINGS)
+    with pytest.raises(Problem, match="A training goes on"):
+        link.run(SETTINGS)
+    assert client.sent == [TEACH]
+
+
+def test_no_training_is_begun_during_a_run(link, client):
+    link.run(SETTINGS)
+    link.teach(TEACH)
+    assert [type(command) for command in client.sent] == [Run]
+
+
+def test_the_next_training_begins_with_an_empty_curve(link, client):
+    link.teach(TEACH)
+    client.play(POINT, TAUGHT)
+    link.pull()
+    link.teach(TEACH)
+    assert link.curve == []
+    assert link.taught is None
+    client.play(JobProblem("Too little memory."))
+    link.pull()
+    assert link.trouble.job == "teach"
 
 
 def test_a_question_that_fails_ends_no_job(link, client):

@@ -33,10 +33,10 @@ SHARE = 0.01
 @pytest.mark.parametrize(
     ("scheme", "scale", "scenes"),
     [
-        ("dark", "1", ["finished", "costs", "trouble", "opening", "continued", "runs"]),
-        ("light", "1", ["finished", "costs", "trouble", "compared"]),
+        ("dark", "1", ["finished", "costs", "trouble", "opening", "continued", "runs", "train"]),
+        ("light", "1", ["finished", "costs", "trouble", "compared", "trained", "untaught"]),
         ("dark", "2", ["finished"]),
-        ("light", "2", ["finished"]),
+        ("light", "2", ["finished", "trained"]),
     ],
 )
 def test_the_page_looks_as_it_did(scheme, scale, scenes, tmp_path):
@@ -60,7 +60,7 @@ def test_the_page_looks_as_it_did(scheme, scale, scenes, tmp_path):
 def test_no_word_is_cut_off_at_any_scale(scale, tmp_path):
     program, scenes = (
         str(HERE / "snapshot_program.py"),
-        ("trouble", "costs", "continued", "compared"),
+        ("trouble", "costs", "continued", "compared", "trained", "untaught"),
     )
     subprocess.run(
         [sys.executable, program, "light", str(tmp_path), *scenes],

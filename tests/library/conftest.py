@@ -102,6 +102,29 @@ def make_folder(tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
+@pytest.fixture
+def make_head(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a draft head for models of `make_folder`, as far as headers tell."""
+
+    def make(name: str = "head", *, hidden: int = _HIDDEN, vocabulary: int = 64) -> Path:
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        shape = {"hidden": hidden, "intermediate": 4, "heads": 2, "shared_heads": 2}
+        shape |= {"head_size": 4, "norm_epsilon": 1e-5, "biased": False, "normed": False}
+        target = {"title": "Tiny", "fingerprint": "0" * 64, "vocabulary": vocabulary}
+        described = {
+            "format": "foretoken draft head 1",
+            "shape": shape | {"vocabulary": 8},
+            "target": target,
+            "trained": "Not at all.",
+        }
+        _write_json(folder / "head.json", described)
+        save_file({"weight": np.zeros((3, 5), dtype=np.float32)}, folder / "head.safetensors")
+        return folder
+
+    return make
+
+
 def _write_json(file: Path, content: object) -> None:
     """Writes plain JSON."""
     file.write_text(json.dumps(content), encoding="utf-8")

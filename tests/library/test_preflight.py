@@ -73,6 +73,12 @@ class TestConfig:
         facts = check(make_folder(config={"auto_map": {"AutoModel": "modeling.Mine"}}))
         assert "never run" in facts.notes[0]
 
+    @pytest.mark.parametrize("named", [{"AutoTokenizer": ["mine.Mine", None]}, ["mine.Mine", None]])
+    def test_code_of_the_tokenizers_own_is_no_fault(self, make_folder: Make, named: object) -> None:
+        folder = make_folder()
+        write(folder / "tokenizer_config.json", {"auto_map": named, "eos_token": "</s>"})
+        assert check(folder).end_ids == (57,)
+
     def test_own_quantisation_is_named(self, make_folder: Make) -> None:
         facts = check(make_folder(config={"quantization_config": {"quant_method": "gptq"}}))
         assert facts.quantised == "gptq"

@@ -115,6 +115,12 @@ class TestGguf:
         assert locate(by_folder) is None
         assert get(by_folder) != folder
 
+    def test_a_file_of_ollamas_store_is_known_by_its_beginning(
+        self, tmp_path: Path, tiny_gguf: Make
+    ) -> None:
+        blob = tiny_gguf(tmp_path / f"sha256-{'0' * 64}")
+        assert check(get(entry(FolderSource(str(blob))))).requantised_from == "Q8_0"
+
     def test_a_damaged_conversion_is_made_again(self, tmp_path: Path, tiny_gguf: Make) -> None:
         model = entry(FolderSource(str(tiny_gguf(tmp_path / "tiny.gguf"))))
         weights = get(model) / "model.safetensors"

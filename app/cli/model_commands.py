@@ -1,0 +1,128 @@
+"""The commands below `models`: what is on offer, what is on this machine, and what it takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from app import files
+from app.cli.catalogued import catalogue, models_named
+from app.cli.interrupt import Interrupt
+from app.cli.model_tables import megabytes, show_check, show_kept, show_places, show_scan
+from app.cli.progress_line import ProgressLine
+from app.cli.screen import remarks, results, say
+from app.cli.tables import show_overview
+from app.library.checking import check_named
+from app.library.kept import kept_of
+from app.library.kept import remove as remove_kept
+from app.library.overview import overview
+from app.library.scan import scan as scan_machine
+from app.library.sources import fetch as fetch_model
+from app.library.sources import look
+from app.run.problems import Problem
+
+models = typer.Typer(help="What is on offer, and what of it is on this machine.")
+
+
+@models.callback(invoke_without_command=True)
+def list_models(context: typer.Context) -> None:
+    """List the pairs and models of the catalogue, and what is on this machine."""
+    if context.invoked_subcommand is None:
+        found = catalogue()
+        show_overview(results(), overview(found), files.user_catalogue())
+        show_kept(results(), found)
+
+
+@models.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A model, or a pair for all its models.")],
+) -> None:
+    """Fetch and convert what a run needs, so that it starts at once."""
+    wanted = models_named(catalogue(), name)
+    with Interrupt() as interrupt, ProgressLine(remarks()) as progress:
+        for entry in wanted:
+            folder = fetch_model(entry, progress.show, pause=interrupt.pause)
+            progress.close()
+            say(results(), f"{entry.name}: {folder}")
+
+
+@models.command()
+def scan(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Further folders to look through.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Find models on this machine: Hugging Face, LM Studio, llama.cpp, Ollama, your folders."""
+    with Interrupt() as interrupt:
+        found = scan_machine(folders or [], catalogue(), pause=interrupt.pause)
+    if as_json:
+        say(results(), json.dumps(msgspec.to_builtins(found, enc_hook=str), indent=2))
+    else:
+        show_scan(results(), found, files.user_catalogue())
+
+
+@models.command()
+def check(
+    name: Annotated[
+        str, typer.Argument(help="A pair, a model, or the folder or file of one.", metavar="NAME")
+    ],
+) -> None:
+    """Check a model, or a pair and each of its models, without loading; exit code 0 if all fit."""
+    found = check_named(catalogue(), name)
+    show_check(results(), found)
+    raise typer.Exit(0 if found.usable else 1)
+
+
+@models.command()
+def path(
+    name: Annotated[str | None, typer.Argument(help="A model, or a pair for all its models.")] = (
+        None
+    ),
+) -> None:
+    """Tell where things lie: settings, models, history; or where the files of a model are."""
+    if name is None:
+        show_places(results())
+        return
+    wanted = models_named(catalogue(), name)
+    for entry in wanted:
+        folder = look(entry)
+        if folder is None:
+            raise Problem(
+                f"{entry.name} is not ready on this machine.",
+                f"Run `foretoken models fetch {entry.name}`.",
+            )
+        say(results(), str(folder) if len(wanted) == 1 else f"{entry.name}: {folder}")
+
+
+@models.command()
+def remove(
+    name: Annotated[str, typer.Argument(help="A model; also one that is no longer offered.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
+) -> None:
+    """Remove what Foretoken has made or fetched for a model; nothing that is yours or shared."""
+    found = catalogue()
+    pair = next((pair for pair in found.pairs if pair.name == name), None)
+    if pair is not None and all(model.name != name for model in found.models):
+        raise Problem(
+            f"{name} is a pair; models are removed one by one.",
+            f"Its models: {', '.join(pair.models)}.",
+        )
+    kept = kept_of(found, name)
+    for said in kept.left:
+        say(remarks(), f"Left as it is: {said}")
+    if not kept.folders:
+        say(results(), f"Foretoken keeps nothing of {name} on this disk.")
+        return
+    size = megabytes(kept.size)
+    for folder in kept.folders:
+        say(remarks(), f"To be removed: {folder}")
+    if not yes and not typer.confirm(f"Remove {size}?", err=True):
+        say(results(), "Nothing was removed.")
+        return
+    remove_kept(kept)
+    say(results(), f"Removed {size}.")

@@ -1,0 +1,160 @@
+"""What Foretoken itself keeps of models on disk, and how it is removed; nobody else's files."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from app import files
+from app.library.catalogue import Catalogue
+from app.library.converted import plain_name
+from app.library.entries import FolderSource, HubSource, ModelEntry, ResourceSource, WheelSource
+from app.library.scan_places import hub_cache
+from app.library.sources import conversion_of
+from app.library.wheel import unpacked_member, wheel_folder
+from app.run.problems import Problem
+
+_KEY = "[0-9a-f]{12}"
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """Folders that Foretoken has made for a model, and what is said of those it leaves alone."""
+
+    folders: tuple[Path, ...]
+    left: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes in these folders."""
+        return sum(map(tree_bytes, self.folders))
+
+
+def converted_root() -> Path:
+    """The folder of all conversions."""
+    return files.cache_folder() / "converted"
+
+
+def kept_of(catalogue: Catalogue, name: str) -> Kept:
+    """What is kept for a model, of the catalogue or of an earlier one.
+
+    Raises Problem for a name that no model has, and nothing is kept by.
+    """
+    entry = next((model for model in catalogue.models if model.name == name), None)
+    folders = _conversions(catalogue, name)
+    if entry is None:
+        if not folders:
+            catalogue.model(name)
+        return Kept(tuple(folders))
+    left: list[str] = []
+    if isinstance(entry.source, WheelSource):
+        member = unpacked_member(entry.source).parent
+        also = [other.name for other in catalogue.models if _unpacked(other) == member]
+        if len(also) > 1:
+            names = ", ".join(other for other in also if other != name)
+            left.append(f"{member} is used for {names} too, and is left as it is.")
+        elif member.is_dir():
+            folders.append(member)
+    else:
+        left += _not_ours(entry)
+    return Kept(tuple(folders), tuple(left))
+
+
+def remove(kept: Kept) -> None:
+    """Removes these folders. Raises Problem if one is being made just now, or cannot be removed."""
+    for folder in kept.folders:
+        lock = FileLock(folder.parent / f"{folder.name}.lock")
+        try:
+            with lock.acquire(timeout=0):
+                _remove(folder)
+        except Timeout as error:
+            raise Problem(
+                f"{folder} is being made just now.", "Try again when that is done."
+            ) from error
+        except OSError as error:
+            raise Problem(
+                f"{folder} could not be removed: {error.strerror or error}.",
+                "Close what uses the model (the window of Foretoken, a run), and try again.",
+            ) from error
+
+
+def without_entry(catalogue: Catalogue) -> tuple[Path, ...]:
+    """Conversions that no model of the catalogue would use."""
+    used = {conversion_of(entry) for entry in catalogue.models}
+    return tuple(path for path in _conversion_folders() if path not in used)
+
+
+def tree_bytes(folder: Path) -> int:
+    """Bytes of all files below a folder, links not followed; what cannot be read counts nothing."""
+    total = 0
+    try:
+        for path in folder.rglob("*"):
+            try:
+                total += path.lstat().st_size if path.is_file() or path.is_symlink() else 0
+            except OSError:
+                continue
+    except OSError:
+        return total
+    return total
+
+
+def _conversions(catalogue: Catalogue, name: str) -> list[Path]:
+    """The conversions made under a name: all, but those of models that are called nearly so."""
+    pattern = re.compile(f"{re.escape(plain_name(name))}-{_KEY}")
+    others = [model for model in catalogue.models if model.name != name]
+    kept = {conversion_of(other) for other in others}
+    return [
+        path for path in _conversion_folders() if pattern.fullmatch(path.name) and path not in kept
+    ]
+
+
+def _conversion_folders() -> list[Path]:
+    """Every conversion that is there."""
+    ends = re.compile(f".+-{_KEY}")
+    try:
+        found = sorted(path for path in converted_root().iterdir() if ends.fullmatch(path.name))
+        return [path for path in found if path.is_dir()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise Problem(
+            f"{converted_root()} cannot be read: {error.strerror or error}.",
+            "Check that you may read it.",
+        ) from error
+
+
+def _unpacked(entry: ModelEntry) -> Path | None:
+    return unpacked_member(entry.source).parent if isinstance(entry.source, WheelSource) else None
+
+
+def _not_ours(entry: ModelEntry) -> list[str]:
+    """What a model's source is, and how a person removes it."""
+    source = entry.source
+    if isinstance(source, HubSource):
+        folder = hub_cache() / f"models--{source.repo.replace('/', '--')}"
+        if not folder.exists():
+            return []
+        return [
+            f"{folder} is shared with other programs: `hf cache rm model/{source.repo}` removes it."
+        ]
+    if isinstance(source, FolderSource):
+        return [f"{source.path} is your own: delete it yourself if you don't need it any more."]
+    if isinstance(source, ResourceSource):
+        return [f"{files.resource(source.path)} is a part of the program."]
+    return []
+
+
+def _remove(folder: Path) -> None:
+    """Takes a folder away; of a link, the link alone."""
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder)
+
+
+def wheels_bytes() -> int:
+    """Bytes of what was unpacked from wheels."""
+    return tree_bytes(wheel_folder())

@@ -1,0 +1,100 @@
+"""`models scan`, `check`, `path` and `remove`, called as a person calls them."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models
+
+from app.library.kept import converted_root
+
+
+@pytest.fixture(autouse=True)
+def person(monkeypatch, tmp_path):
+    """A person who has no models in the usual places."""
+    for variable in ("HOME", "USERPROFILE", "HF_HOME", "LLAMA_CACHE", "OLLAMA_MODELS"):
+        monkeypatch.setenv(variable, str(tmp_path / "person"))
+    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A tiny model of a person's own."""
+    folder = tmp_path / "mine" / "tiny"
+    folder.mkdir(parents=True)
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 4}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    Tokenizer(models.BPE({"a": 0}, [])).save(str(folder / "tokenizer.json"))
+    weights = np.zeros((4, 2), dtype=np.float32)
+    save_file({"model.embed_tokens.weight": weights}, folder / "model.safetensors")
+    return folder
+
+
+def test_what_a_scan_prints_can_be_pasted(call, folder, tmp_path):
+    done = call("models", "scan", str(folder.parent))
+    assert done.code == 0
+    for word in ("tiny (your folder)", str(folder), "LlamaForCausalLM", "float32", "Can be used."):
+        assert word in done.out
+    own = tmp_path / "home" / "config" / "models.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(done.out[done.out.index("\nmodels:\n") :], encoding="utf-8")
+    assert call("models", "check", "tiny").code == 0
+    assert call("models", "path", "tiny").out == f"{folder}\n"
+    again = call("models", "scan", str(folder.parent))
+    assert "Offered already, as tiny." in again.out
+    assert "\nmodels:\n" not in again.out
+
+
+def test_a_scan_as_json(call, folder):
+    done = call("models", "scan", str(folder.parent), str(folder / "no such"), "--json")
+    assert done.code == 0
+    told = json.loads(done.out)
+    assert [one["path"] for one in told["found"]] == [str(folder)]
+    assert told["found"][0]["loads"] is True
+    assert "There is no folder" in told["troubles"][0]
+
+
+def test_a_check_fails_with_its_remedy(call, folder):
+    (folder / "tokenizer.json").unlink()
+    done = call("models", "check", str(folder))
+    assert done.code == 1
+    assert "Tokenizer files are missing" in done.out
+    assert "Copy the tokenizer files" in done.out
+    assert call("models", "check", "embedded").code == 1
+    assert call("models", "check", "./no such").code == 1
+
+
+def test_places_are_told(call, tmp_path):
+    done = call("models", "path")
+    assert done.code == 0
+    for place in ("config/models.yaml", "cache/converted", "data/history.sqlite"):
+        assert str(tmp_path / "home" / place) in done.out
+    missing = call("models", "path", "embedded")
+    assert missing.code == 1
+    assert "models fetch" in missing.err
+
+
+def test_removing_asks_unless_told_not_to(call, monkeypatch):
+    kept = converted_root() / "gone-0123456789ab"
+    kept.mkdir(parents=True)
+    (kept / "model.safetensors").write_bytes(bytes(2_000_000))
+    listed = call("models")
+    assert "Kept on this disk: 2 MB converted" in listed.out
+    assert "`foretoken models remove gone`" in listed.out
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+    assert "Nothing was removed" in call("models", "remove", "gone").out
+    assert kept.is_dir()
+    done = call("models", "remove", "gone", "--yes")
+    assert (done.code, done.out) == (0, "Removed 2 MB.\n")
+    assert not kept.exists()
+    assert call("models", "remove", "gone", "--yes").code == 1
+
+
+def test_a_pair_is_not_removed(call):
+    done = call("models", "remove", "embedded", "--yes")
+    assert done.code == 1
+    assert "smollm2-135m-instruct" in done.err
+    nothing = call("models", "remove", "smollm2-135m-instruct", "--yes")
+    assert (nothing.code, "keeps nothing" in nothing.out) == (0, True)

@@ -1,0 +1,223 @@
+"""A trained head is offered in the person's own catalogue, and all that stood there stays."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import files
+from app.library.catalogue import Catalogue, load_catalogue
+from app.library.entries import FolderSource
+from app.library.own_catalogue import offer_head
+from app.run.problems import Problem
+
+OWN = """\
+# What I tried in May.
+default: mine          # opens first
+
+models:
+  # from the old laptop
+  "mine":
+    title: Mine
+    source: {folder: ./mine}
+  copy: &copy
+    title: Copy
+    source:
+      folder: '/models/copy'   # a copy
+pairs:
+    mine:
+        title: Mine, n-gram
+        target: mine
+        method: ngram
+# the end
+"""
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    made = files.user_catalogue()
+    made.parent.mkdir(parents=True)
+    return made
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> Path:
+    folder = tmp_path / "a: head, №1" / "head"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def catalogue() -> Catalogue:
+    """As the window reads it."""
+    return load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
+
+
+def offered(file: Path, head: Path, target: str = "embedded") -> str:
+    """Offers the head; checks that a pair with it is what came of it, and nothing is faulty."""
+    before = catalogue()
+    name = offer_head(file, before, target, head)
+    found = catalogue()
+    assert [fault.message for fault in found.faults] == [one.message for one in before.faults]
+    pair = found.pair(name)
+    assert pair.method == "ngram-else-head"
+    assert pair.head is not None
+    source = found.model(pair.head).source
+    assert isinstance(source, FolderSource)
+    assert Path(source.path) == head.resolve()
+    assert set(before.models) <= set(found.models)
+    assert set(before.pairs) <= set(found.pairs)
+    assert found.default == before.default
+    assert sorted(os.listdir(file.parent)) == [file.name]
+    return name
+
+
+def stays(before: str, after: str) -> bool:
+    """Whether all lines of a text stand in another, in their order."""
+    lines = iter(after.splitlines())
+    return all(line in lines for line in before.splitlines())
+
+
+def test_a_file_is_made_where_there_is_none(home, head):
+    name = offered(files.user_catalogue(), head)
+    assert name == "smollm2-135m-instruct-head"
+    assert catalogue().pair(name).target == "smollm2-135m-instruct"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "# no line end", "\n\n"])
+def test_an_empty_file_is_added_to(file, head, text):
+    file.write_text(text)
+    offered(file, head)
+    assert file.read_text().startswith(text)
+
+
+def test_all_that_a_person_wrote_stays_to_the_letter(file, head):
+    file.write_text(OWN)
+    offered(file, head)
+    new = file.read_text()
+    assert stays(OWN, new)
+    assert '  # from the old laptop\n  "mine":\n' in new
+    assert new.count("\n") == OWN.count("\n") + 4 + 6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "models:\n",
+        "models:",
+        "models: # mine\n\n# more\n",
+        "pairs:\n  # none\n",
+        "default: embedded\n",
+        "default: embedded",
+        "  default: embedded\n  models:\n    a:\n      title: A\n      source: {folder: /a}\n",
+    ],
+)
+def test_sections_that_are_empty_or_indented_are_added_to(file, head, text):
+    file.write_text(text)
+    offered(file, head)
+    assert stays(text, file.read_text())
+
+
+def test_line_ends_and_the_mark_at_the_beginning_stay(file, head):
+    file.write_bytes(b"\xef\xbb\xbf" + OWN.replace("\n", "\r\n").encode())
+    offered(file, head)
+    written = file.read_bytes()
+    assert written.startswith(b"\xef\xbb\xbf# What")
+    assert written.count(b"\n") == written.count(b"\r\n") > OWN.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b'models:\n  a:\n    source: {folder: "C:\\Users\\me"}\n', "line 3, column"),
+        (b"models:\n\ta: 1\n", "line 2, column 1"),
+        (b"- a list\n", "line 1, column 1"),
+        (b"title: \xff\n", "not UTF-8"),
+        (b"a: 1\n---\nb: 2\n", "line 2"),
+        (b"&a [*a]\n", "line 1"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_left_as_it_is(file, head, text, words):
+    file.write_bytes(text)
+    with pytest.raises(Problem) as caught:
+        offer_head(file, catalogue(), "embedded", head)
+    assert words in str(caught.value)
+    assert caught.value.remedy
+    assert file.read_bytes() == text
+    assert os.listdir(file.parent) == [file.name]
+
+
+@pytest.mark.parametrize(
+    "text", ["models: {}\n", "{default: embedded}\n", "models: ~\n", "default: embedded\n...\n"]
+)
+def test_what_cannot_be_added_to_is_left_as_it_is_with_the_lines_to_add(file, head, text):
+    file.write_text(text)
+    with pytest.raises(Problem) as caught:
+        offer_head(file, catalogue(), "embedded", head)
+    assert "method: ngram-else-head" in caught.value.remedy
+    assert file.read_text() == text
+
+
+def test_one_faulty_entry_hinders_nothing_and_stays(file, head):
+    text = "models:\n  bad:\n    titel: Bad\n"
+    file.write_text(text)
+    offered(file, head)
+    assert "  bad:\n    titel: Bad\n" in file.read_text()
+
+
+def test_a_name_that_is_taken_is_not_taken_again(file, head, tmp_path):
+    taken = "smollm2-135m-instruct-head"
+    file.write_text(f"models:\n  {taken}: 3\npairs:\n  {taken}-2: 4\n")
+    assert offered(file, head) == f"{taken}-3"
+    other = tmp_path / "other"
+    other.mkdir()
+    assert offered(file, other) == f"{taken}-4"
+    titles = [pair.title for pair in catalogue().pairs]
+    assert len(set(titles)) == len(titles)
+
+
+def test_a_head_that_is_offered_is_not_offered_again(file, head):
+    name = offered(file, head)
+    written = file.read_bytes()
+    assert offer_head(file, catalogue(), "embedded", head) == name
+    assert offer_head(file, catalogue(), "smollm2-135m-instruct", head) == name
+    assert file.read_bytes() == written
+
+
+def test_a_target_that_is_a_folder_gets_an_entry_once(file, head, tmp_path):
+    target = tmp_path / "llama-3.2-1b"
+    target.mkdir()
+    name = offered(file, head, str(target))
+    assert name == "llama-3.2-1b-head"
+    other = tmp_path / "other"
+    other.mkdir()
+    again = offered(file, other, str(target))
+    assert catalogue().pair(again).target == catalogue().pair(name).target == "llama-3.2-1b"
+
+
+def test_a_target_that_is_a_folder_takes_no_models_name(file, head, tmp_path):
+    target = tmp_path / "smollm2-135m-instruct"
+    target.mkdir()
+    name = offered(file, head, str(target))
+    assert catalogue().pair(name).target == "smollm2-135m-instruct-2"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_and_the_rights_of_its_file_stay(file, head, tmp_path):
+    real = tmp_path / "dotfiles.yaml"
+    real.write_text(OWN)
+    real.chmod(0o640)
+    file.symlink_to(real)
+    offered(file, head)
+    assert file.is_symlink()
+    assert "ngram-else-head" in real.read_text()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+def test_a_folder_in_its_place_is_told(file, head):
+    file.mkdir()
+    with pytest.raises(Problem, match="cannot be read"):
+        offer_head(file, Catalogue(), str(head), head)
