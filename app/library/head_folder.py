@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from app.library.json_text import decode
 from app.library.preflight import FolderFacts
 from app.library.weight_files import WeightFile, read_header
 from app.run.problems import Problem
@@ -79,13 +80,13 @@ def check_head(folder: Path) -> HeadFacts:
     """Reads a head's description and the header of its weights. Raises Problem if it is broken."""
     file = folder / DESCRIPTION
     try:
-        description = msgspec.json.decode(file.read_bytes(), type=HeadDescription)
+        description = decode(file.read_bytes(), HeadDescription)
     except OSError as error:
         raise Problem(
             f"There is no draft head in {folder}: {file.name} cannot be read ({error.strerror}).",
             "Choose the folder that `foretoken train` made, `head` within its --out.",
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise Problem(f"{file} describes no draft head: {error}.", "Get it again.") from None
     return HeadFacts(folder, description, read_header(folder / WEIGHTS))
 

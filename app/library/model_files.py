@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from app.library.json_text import decode
 from app.run.problems import Problem
 
 _Content = TypeVar("_Content")
@@ -108,10 +109,10 @@ def read_json(file: Path, kind: type[_Content]) -> _Content:
     except OSError as error:
         raise Problem(f"{file} cannot be read: {error.strerror}.", "Check the file.") from error
     try:
-        return msgspec.json.decode(content, type=kind)
+        return decode(content, kind)
     except msgspec.ValidationError as error:
         raise Problem(f"{file} does not read as expected: {error}.", "Correct the file.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         start = content[:24].decode("utf-8", "replace").split("\n")[0].strip()
         raise Problem(
             f"{file.name} is not JSON (starts with {start!r}): {file}.",

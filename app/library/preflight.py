@@ -21,6 +21,8 @@ from app.run.problems import Problem
 from app.run.settings import Sampling
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
+_FEW_LAYERS = 1000
+"""Up to so many layers are left to the loader, which knows what each of them has to have."""
 _DTYPES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 
 
@@ -81,6 +83,7 @@ def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
         raise Problem(f"The weights in {folder} cannot be read: {error}.", remedy) from error
     tokenizer = _tokenizer(folder, needed=needs_tokenizer)
     text, quantisation, origin = config.text, config.quantization_config, config.foretoken
+    _refuse_layers(folder, text.num_hidden_layers, files=files)
     return FolderFacts(
         folder=folder,
         architecture=(config.architectures or ["unknown"])[0],
@@ -148,7 +151,8 @@ def _vocabulary(folder: Path, said: int | None, *, files: Iterable[WeightFile]) 
     for file in files:
         for name, place in file.tensors.items():
             # Packed weights have other shapes: only plain numbers are compared.
-            if name.endswith(_EMBEDDINGS) and place.dtype in _DTYPES:
+            table = name.endswith(_EMBEDDINGS) and len(place.shape) == 2
+            if table and place.dtype in _DTYPES:
                 if said not in (None, place.shape[0]):
                     raise Problem(
                         f"{folder / 'config.json'} says a vocabulary of {said}, but the weights "
@@ -159,6 +163,16 @@ def _vocabulary(folder: Path, said: int | None, *, files: Iterable[WeightFile]) 
     if said is None:
         raise Problem(f"{folder / 'config.json'} does not say its vocab_size.", "Get it again.")
     return said
+
+
+def _refuse_layers(folder: Path, said: int | None, *, files: Iterable[WeightFile]) -> None:
+    """Raises Problem for more layers than the weights can hold: making them would never end."""
+    held = sum(len(file.tensors) for file in files)
+    if said is not None and not 0 <= said <= max(held, _FEW_LAYERS):
+        raise Problem(
+            f"{folder / 'config.json'} says {said} layers, but the weights hold {held} tensors.",
+            "Restore config.json as it came: sizes cannot be changed by editing it.",
+        )
 
 
 def _dtype(files: Iterable[WeightFile]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from app.library.entries import FolderSource
+from app.library.json_text import decode
 from app.library.scan_candidates import Candidate
 from app.library.scan_walk import Folder, Walk
 
@@ -62,10 +63,10 @@ def _candidate(store: Path, manifest: Path, place: str, *, title: str) -> Candid
     try:
         with manifest.open("rb") as stream:
             text = stream.read(_LARGEST_MANIFEST)
-        layers = msgspec.json.decode(text, type=_Manifest).layers
+        layers = decode(text, _Manifest).layers
     except OSError as error:
         return refused(f"Its manifest cannot be read: {error.strerror}.", "Check the file.")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         return refused(f"Its manifest is broken: {error}.", again)
     digests = [layer.digest for layer in layers if layer.mediaType == _MODEL]
     if not digests:

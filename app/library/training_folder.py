@@ -11,6 +11,7 @@ import msgspec
 from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, ModelEntry
 from app.library.head_folder import check_head, fingerprint, is_head
+from app.library.json_text import decode
 from app.library.preflight import check
 from app.library.prompts import read_prompts
 from app.library.sources import locate
@@ -87,7 +88,7 @@ def read_claim(folder: Path) -> Claimed | None:
     """Whose a folder is; None if nobody's. Raises Problem for a file that cannot be read."""
     file = folder / CLAIM
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Claimed)
+        return decode(file.read_bytes(), Claimed)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.MsgspecError) as error:

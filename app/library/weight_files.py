@@ -6,12 +6,15 @@ from pathlib import Path
 
 import msgspec
 
+from app.library.json_text import decode
 from app.library.pickled import conversion_command, pickled_files
 from app.run.problems import Problem
 
 _AGAIN = "Get the file again; an interrupted download or copy leaves such files."
 _LARGEST_HEADER = 100_000_000
 """The format's own limit, in bytes."""
+_BITS = {"F64": 64, "I64": 64, "F32": 32, "I32": 32, "BF16": 16, "F16": 16, "I8": 8, "U8": 8}
+"""Bits of a number, for the common types; of the others nothing is said."""
 
 
 class TensorPlace(msgspec.Struct, frozen=True):
@@ -28,6 +31,14 @@ class TensorPlace(msgspec.Struct, frozen=True):
         for size in self.shape:
             count *= size
         return count
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether so many numbers of this type can lie in that place."""
+        start, end = self.data_offsets
+        bits = _BITS.get(self.dtype)
+        fits = bits is None or 8 * (end - start) == bits * self.elements
+        return 0 <= start <= end and all(size >= 0 for size in self.shape) and fits
 
 
 class WeightFile(msgspec.Struct, frozen=True):
@@ -66,8 +77,8 @@ def weight_files(folder: Path) -> tuple[WeightFile, ...]:
 def _shards(folder: Path, index: Path) -> tuple[WeightFile, ...]:
     """The files that the index names, each holding what the index says it does."""
     try:
-        places = msgspec.json.decode(index.read_bytes(), type=_Index).weight_map
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        places = decode(index.read_bytes(), _Index).weight_map
+    except msgspec.DecodeError as error:
         raise Problem(f"{index} is not a valid index: {error}.", _AGAIN) from error
     names = sorted(set(places.values()))
     outside = [name for name in names if Path(name).name != name or name in (".", "..")]
@@ -113,11 +124,18 @@ def read_header(file: Path) -> WeightFile:
 def _tensors(file: Path, header: bytes, *, data_bytes: int) -> dict[str, TensorPlace]:
     """The tensors that a header names, which have to fill the rest of the file."""
     try:
-        raw = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
+        raw = decode(header, dict[str, msgspec.Raw])
         raw.pop("__metadata__", None)
-        found = {name: msgspec.json.decode(part, type=TensorPlace) for name, part in raw.items()}
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        found = {name: decode(part, TensorPlace) for name, part in raw.items()}
+    except msgspec.DecodeError as error:
         raise Problem(f"{file} has a broken header: {error}.", _AGAIN) from error
+    for name, place in found.items():
+        if not place.is_sound:
+            raise Problem(
+                f"{file} has a broken header: {name!r} of shape {list(place.shape)} cannot lie "
+                f"at {place.data_offsets[0]} to {place.data_offsets[1]}.",
+                _AGAIN,
+            )
     end = max((place.data_offsets[1] for place in found.values()), default=0)
     if end != data_bytes:
         short = "cut short" if end > data_bytes else "longer than its header says"

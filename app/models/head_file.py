@@ -71,7 +71,8 @@ def read_head(facts: HeadFacts) -> tuple[DraftHead, Tensor]:
 def _usable(ids: Tensor, shape: HeadShape, vocabulary: int) -> bool:
     """Whether these are as many ids as the head guesses, ascending and known to the target."""
     return (
-        ids.shape == (shape.vocabulary,)
+        shape.vocabulary > 0
+        and ids.shape == (shape.vocabulary,)
         and bool((ids.diff() > 0).all())
         and int(ids[0]) >= 0
         and int(ids[-1]) < vocabulary

@@ -36,8 +36,10 @@ class LoadedPair:
     warnings: tuple[str, ...] = ()
     """What to know of the target."""
     draft_warnings: tuple[str, ...] = ()
-    """What to know of the draft model or head, and of the two together."""
+    """What to know of the draft model, and of the two together."""
     head: LoadedHead | None = None
+    head_warnings: tuple[str, ...] = ()
+    """What to know of the draft head, and of the two together."""
 
     @property
     def end_ids(self) -> tuple[int, ...]:
@@ -86,8 +88,8 @@ class LoadedPair:
 
     def notes(self, drafter: Drafter) -> tuple[str, ...]:
         """What to know before trusting a figure of a run with this drafter."""
-        drafts = drafter != "nothing"
-        found = [*(self.draft_warnings if drafts else ()), *self.warnings, *self.target.notes]
+        of_drafter = {"model": self.draft_warnings, "head": self.head_warnings, "nothing": ()}
+        found = [*of_drafter[drafter], *self.warnings, *self.target.notes]
         if drafter == "model" and self.draft is not None and self.draft is not self.target:
             found += self.draft.notes
         refusal = self.refusal(drafter)

@@ -41,11 +41,12 @@ def load_pair(
     if entry.draft is not None:
         draft_folder = loader.folder(catalogue.model(entry.draft), needs_tokenizer=False)
         draft_warnings = _compatible(target_folder, draft_folder)
+    head_warnings: tuple[str, ...] = ()
     head_facts = None
     if entry.head is not None:
         head_facts = loader.head(catalogue.model(entry.head))
         unfit = refuse_unfit(head_facts, target_folder)
-        draft_warnings += (unfit,) if unfit else ()
+        head_warnings = (unfit,) if unfit else ()
     tokenizer = Tokenizer(target_folder.folder)
     target, why = loader.load(target_entry, target_folder, wanted.precision)
     warnings = (f"{target.model.precision} is {why}.",) if why else ()
@@ -55,7 +56,9 @@ def load_pair(
         draft_entry = catalogue.model(entry.draft)
         draft = loader.load_beside(target, draft_entry, draft_folder, precision=precision)
     head = LoadedHead(head_facts, target.model) if head_facts else None
-    return LoadedPair(wanted, target, draft, tokenizer, warnings, draft_warnings, head)
+    return LoadedPair(
+        wanted, target, draft, tokenizer, warnings, draft_warnings, head, head_warnings
+    )
 
 
 class _Loader:

@@ -55,7 +55,7 @@ class Tokenizer:
             special = True
         else:
             text, special = self._rendered(prompt, system, earlier), False
-        ids: list[int] = self._inner(text, add_special_tokens=special)["input_ids"]
+        ids = self._encoded(text, special=special)
         if raw and not text and self._inner.bos_token_id is not None:
             return ids or [int(self._inner.bos_token_id)]
         if not ids or not (raw or prompt.strip()):
@@ -69,6 +69,16 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """The exact text of ids: special tokens shown, no spaces cleaned up."""
         return str(self._inner._tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def _encoded(self, text: str, *, special: bool) -> list[int]:
+        """The ids of a text, with the tokens that surround every text if they are wanted."""
+        try:
+            return list(self._inner(text, add_special_tokens=special)["input_ids"])
+        except Exception as error:  # as when its file is read: the libraries raise anything
+            raise Problem(
+                f"The model's tokenizer cannot read this text: {_first_line(error)}",
+                "Fetch the model again, with its tokenizer.json.",
+            ) from None
 
     def _rendered(self, prompt: str, system: str, earlier: Sequence[Message]) -> str:
         conversation = [{"role": "system", "content": system}] if system else []

@@ -70,7 +70,11 @@ def last_layer_head(target: Any, ids: torch.Tensor) -> DraftHead:
         **{name: part.weight for name, part in layer.self_attn.named_children()},
         **{name: part.weight for name, part in layer.mlp.named_children() if "proj" in name},
     }
-    head.load_state_dict({f"{name}.weight": weight for name, weight in copied.items()})
+    weights = {f"{name}.weight": weight for name, weight in copied.items()}
+    if head.shape.biased:
+        reading = ("q_proj", "k_proj", "v_proj")
+        weights |= {f"{name}.bias": getattr(layer.self_attn, name).bias for name in reading}
+    head.load_state_dict(weights)
     return head
 
 
@@ -85,7 +89,7 @@ def _write_head(folder: Path, target: Any) -> None:
 
 def _write_model(folder: Path, *, disturbance: float) -> Any:
     """A random Llama as safetensors, with a tokenizer of single bytes."""
-    tokenizer = _byte_tokenizer()
+    tokenizer = byte_tokenizer()
     config = transformers.LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=64,
@@ -109,7 +113,8 @@ def _write_model(folder: Path, *, disturbance: float) -> Any:
     return model
 
 
-def _byte_tokenizer() -> transformers.PreTrainedTokenizerFast:
+def byte_tokenizer() -> transformers.PreTrainedTokenizerFast:
+    """A tokenizer of single bytes, ids 0..255, and a token that ends a text."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: number for number, letter in enumerate(letters)}
     inner = Tokenizer(models.BPE(vocabulary, []))

@@ -188,11 +188,19 @@ def _lane_maker(
 
 def _prompt_ids(pair: LoadedPair, settings: RunSettings) -> Sequence[int]:
     """The ids to read: of the prompt, or of the run that is continued."""
+    rows = pair.target.model.rows
     if not settings.continues:
-        return pair.tokenizer.encode_prompt(
+        ids = pair.tokenizer.encode_prompt(
             settings.prompt, system=settings.system, earlier=settings.earlier, raw=settings.raw
         )
-    if not all(0 <= token < pair.target.model.rows for token in settings.prompt_ids):
+        if max(ids) >= rows:
+            raise Problem(
+                f"The tokenizer reads a token of the prompt as id {max(ids)}, and the model knows "
+                f"ids below {rows}.",
+                "Leave that token out, or fetch the model again: its tokenizer is another's.",
+            )
+        return ids
+    if not all(0 <= token < rows for token in settings.prompt_ids):
         raise Problem(
             "The run to be continued was written by another model.",
             "Choose the pair that it was run with.",

@@ -83,8 +83,43 @@ class TestConfig:
         facts = check(make_folder(config={"quantization_config": {"quant_method": "gptq"}}))
         assert facts.quantised == "gptq"
 
+    @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "generation_config.json"])
+    def test_nested_without_end(self, make_folder: Make, name: str) -> None:
+        folder = make_folder()
+        deep = "[" * 100_000 + "]" * 100_000
+        (folder / name).write_text(f'{{"something": {deep}}}', encoding="utf-8")
+        assert "is not JSON" in refusal(folder)
+
+    @pytest.mark.parametrize("layers", [10**9, 10**30, -1])
+    def test_layers_without_end(self, make_folder: Make, layers: int) -> None:
+        folder = make_folder(config={"num_hidden_layers": layers})
+        assert f"{layers} layers, but the weights hold 2 tensors" in refusal(folder)
+
 
 class TestWeights:
+    @pytest.mark.parametrize(
+        "place",
+        [
+            {"shape": []},
+            {"shape": [64, 7]},
+            {"shape": [-64, -8]},
+            {"data_offsets": [-1, 2047]},
+            {"data_offsets": [2048, 0]},
+            {"dtype": "BF16"},
+        ],
+    )
+    def test_a_tensor_that_cannot_lie_where_it_should(
+        self, make_folder: Make, place: dict[str, object]
+    ) -> None:
+        file = make_folder() / "model.safetensors"
+        whole = file.read_bytes()
+        length = int.from_bytes(whole[:8], "little")
+        header = json.loads(whole[8 : 8 + length])
+        header["model.embed_tokens.weight"].update(place)
+        spoilt = json.dumps(header).encode()
+        file.write_bytes(struct.pack("<Q", len(spoilt)) + spoilt + whole[8 + length :])
+        assert "has a broken header: 'model.embed_tokens.weight'" in refusal(file.parent)
+
     def test_empty(self, make_folder: Make) -> None:
         folder = make_folder()
         (folder / "model.safetensors").write_bytes(b"")
@@ -231,6 +266,15 @@ class TestTokenizer:
         folder = make_folder()
         (folder / "tokenizer.json").rename(folder / "tokenizer.model")
         assert check(folder).tokenizer == folder / "tokenizer.model"
+
+
+def test_a_tokenizer_with_code_of_its_own_is_no_reason_to_refuse_a_folder(
+    make_folder: Make,
+) -> None:
+    folder = make_folder()
+    code = {"AutoTokenizer": ["tokenization_own.OwnTokenizer", None]}
+    write(folder / "tokenizer_config.json", {"eos_token": "<s>", "auto_map": code})
+    assert check(folder).end_ids == (56, 57)
 
 
 def test_ends_are_gathered_from_every_file(make_folder: Make) -> None:

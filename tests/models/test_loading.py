@@ -49,3 +49,17 @@ def test_weights_that_are_missing_or_of_another_shape_are_refused(tmp_path, chan
         loaded(edited(tmp_path, **changes))
     assert "ignore_mismatched_sizes" not in caught.value.message
     assert "belong together" in caught.value.remedy
+
+
+def test_more_layers_than_weights_are_refused_before_they_are_made(tmp_path):
+    # Made first, a thousand million layers would take all memory there is.
+    for layers in (10**9, 10**30, -1):
+        with pytest.raises(Problem, match="layers, but the weights hold"):
+            edited(tmp_path, num_hidden_layers=layers)
+
+
+@pytest.mark.parametrize("changes", [{"num_attention_heads": 0}, {"hidden_act": "loud"}])
+def test_whatever_a_config_makes_the_library_raise_is_a_problem(tmp_path, changes):
+    with pytest.raises(Problem, match="cannot be loaded in fp32") as caught:
+        loaded(edited(tmp_path, **changes))
+    assert caught.value.remedy

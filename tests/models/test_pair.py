@@ -1,5 +1,6 @@
 """What a loaded pair says of itself, with and without the use of its draft model."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from app.models.pair import LoadedPair
@@ -43,3 +44,12 @@ def test_notes_about_the_draft_model_belong_to_runs_that_use_it():
         "tiny: it has a note.",
     )
     assert len(pair(draft=False).notes("model")) == 5
+
+
+def test_a_run_is_told_of_what_guesses_in_it_alone():
+    # A pair may have both: a slow draft model says nothing of a run whose head guesses.
+    both = replace(pair(), head_warnings=("The head was made for other weights.",))
+    assert both.notes("head")[0] == "The head was made for other weights."
+    assert both.notes("model")[0] == "No speed-up is possible."
+    for drafter in ("head", "model"):
+        assert len({*both.notes(drafter)} & {*both.draft_warnings, *both.head_warnings}) == 1

@@ -1,5 +1,7 @@
 """Prompts as ids: the chat template, prompts of nothing, and tokenizer files that are not whole."""
 
+import json
+
 import pytest
 from tokenizers import Tokenizer as Inner
 from tokenizers import models, pre_tokenizers
@@ -76,3 +78,16 @@ def test_without_a_template_blank_lines_part_what_was_said(tmp_path, raw):
     tokenizer = Tokenizer(folder(tmp_path, begins=False, template="{{ 1 }}" if raw else ""))
     ids = tokenizer.encode_prompt("c", system="z", earlier=SAID, raw=raw)
     assert ids == tokenizer.encode_prompt("z\n\na\n\nb\n\nc", raw=True)
+
+
+def test_a_text_that_a_tokenizer_cannot_read_is_a_problem(tmp_path):
+    # Its file is in order, but for a token for the unknown that it does not have.
+    file = folder(tmp_path) / "tokenizer.json"
+    said = json.loads(file.read_text(encoding="utf-8"))
+    said["model"]["unk_token"] = "<unknown>"
+    del said["model"]["vocab"]["h"]
+    file.write_text(json.dumps(said), encoding="utf-8")
+    tokenizer = Tokenizer(tmp_path)
+    with pytest.raises(Problem, match="cannot read this text: Unk token `<unknown>` not found"):
+        tokenizer.encode_prompt("hello")
+    assert len(tokenizer.encode_prompt("ello")) == 4
