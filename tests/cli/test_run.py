@@ -42,7 +42,8 @@ def test_a_run_ends_with_whether_it_pays_and_what_to_mind(call, workbench):
 def test_defaults_are_the_catalogues(call, workbench):
     call(*SAID)
     settings = workbench.settings
-    assert (settings.pair, settings.method, settings.draft_length) == ("embedded", "ngram", 4)
+    found = (settings.pair, settings.method, settings.draft_length)
+    assert found == ("embedded", "ngram-else-head", 8)
     assert settings.method_options == {"shortest": 2, "longest": 5}
     assert (settings.order, settings.detail, settings.baseline) == ("alternated", "light", True)
 

@@ -40,7 +40,8 @@ def test_greedy_hides_what_only_a_draw_needs(form):
 
 
 def test_only_the_chosen_methods_options_are_shown_and_sent(form):
-    assert settings(form).method_options == {"shortest": 2, "longest": 5}
+    options = {"shortest": 2, "longest": 5, "head_length": 2}
+    assert settings(form).method_options == options
     form.choose_pair("embedded-nf4-draft")
     assert settings(form).method == "draft-model"
     assert settings(form).method_options == {}
@@ -49,11 +50,13 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
     assert form._option_rows["ngram"]["shortest"].field.isVisible()
 
 
-def test_a_pair_without_a_draft_model_offers_no_method_that_needs_one(form):
+def test_a_pair_offers_no_method_that_needs_what_it_has_not(form):
     field = form.rows["method"].field
     offered = {field.itemData(i) for i in range(field.count())}
-    assert "draft-model" not in offered
-    assert "nothing" not in offered
+    assert offered == {"ngram", "head", "ngram-else-head"}
+    form.choose_pair("embedded-nf4-draft")
+    offered = {field.itemData(i) for i in range(field.count())}
+    assert offered == {"ngram", "draft-model"}
 
 
 def test_speculation_off_is_plain_decoding_in_one_lane(form):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app import files
 from app.library.catalogue import Catalogue, load_catalogue
-from app.library.entries import FolderSource, HubSource, WheelSource
+from app.library.entries import FolderSource, HubSource, ResourceSource, WheelSource
 from app.run.problems import Problem
 
 GOOD = """
@@ -42,7 +42,8 @@ def test_what_ships_is_sound() -> None:
         "embedded-nf4-draft",
     ]
     embedded, copy = catalogue.pair("embedded"), catalogue.pair("embedded-nf4-draft")
-    assert (embedded.method, embedded.draft, embedded.draft_length) == ("ngram", None, 4)
+    assert (embedded.method, embedded.draft, embedded.draft_length) == ("ngram-else-head", None, 8)
+    assert isinstance(catalogue.model(embedded.head).source, ResourceSource)
     assert (copy.method, copy.draft, copy.draft_precision) == ("draft-model", copy.target, "nf4")
     assert isinstance(catalogue.model(embedded.target).source, WheelSource)
 

@@ -32,7 +32,7 @@ def test_every_prompt_in_every_way():
 
 def test_ways_are_read_from_words(catalogue):
     pair = catalogue.pair("embedded")
-    assert bench_ways(pair, None, None) == [("ngram", 4)]
+    assert bench_ways(pair, None, None) == [("ngram-else-head", 8)]
     assert bench_ways(pair, "ngram,nothing", "2, 4") == [
         ("ngram", 2),
         ("ngram", 4),
