@@ -25,7 +25,7 @@ OWN = "own"
 
 HINT = (
     "Half of the time the target writes texts, half of it the head learns from them. For a model "
-    "of 135M parameters on a small CPU, an hour is about enough for every second guess to be kept; "
+    "of 135M parameters on a small CPU, an hour and a half made nearly every second guess be kept; "
     "larger models need longer. What helps most is more text, and that is more time. It ends early "
     "when the head gets no better."
 )
