@@ -44,7 +44,7 @@ def test_defaults_are_the_catalogues(call, workbench):
     settings = workbench.settings
     found = (settings.pair, settings.method, settings.draft_length)
     assert found == ("embedded", "ngram-else-head", 8)
-    assert settings.method_options == {"shortest": 2, "longest": 5}
+    assert settings.method_options == {"shortest": 2, "longest": 5, "head_length": 2}
     assert (settings.order, settings.detail, settings.baseline) == ("alternated", "light", True)
 
 
