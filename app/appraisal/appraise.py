@@ -107,13 +107,9 @@ def _rounds(records: Sequence[RunRecord], lane: LaneName) -> list[Round]:
 
 def _made_by_models(rounds: Sequence[Round]) -> float:
     """The share of the guesses that did not come from an n-gram, which costs no step."""
-    sources = [
-        token.source
-        for round_ in rounds
-        for token in (*round_.committed, *round_.thrown)
-        if token.source
-    ]
-    return 1.0 - (ratio(sources.count("ngram"), len(sources)) or 0.0)
+    guesses = sum(round_.drafted for round_ in rounds)
+    copied = sum(round_.drafted for round_ in rounds if round_.source == "ngram")
+    return 1.0 - (ratio(copied, guesses) or 0.0)
 
 
 def _outside_models(round_: Round) -> float:

@@ -31,16 +31,9 @@ def by_proposer(record: RunRecord) -> list[ProposerRow]:
     rounds = [one for each in record.repetitions("speculative") for one in each.rounds]
     split: dict[str, list[Round]] = {}
     for one in rounds:
-        split.setdefault(_source(one), []).append(one)
-    rows = [_row(source, some, len(rounds)) for source, some in split.items()]
+        split.setdefault(one.source, []).append(one)
+    rows = [
+        ProposerRow(source, Counts().plus(some), len(some) / len(rounds))
+        for source, some in split.items()
+    ]
     return sorted(rows, key=lambda row: -row.loops)
-
-
-def _row(source: str, rounds: list[Round], of: int) -> ProposerRow:
-    return ProposerRow(source, Counts().plus(rounds), len(rounds) / of)
-
-
-def _source(round_: Round) -> str:
-    """Who guessed in this round: all guesses of a draft have one proposer."""
-    guesses = (token.source for token in (*round_.committed, *round_.thrown) if token.source)
-    return next(guesses, "")

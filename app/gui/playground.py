@@ -18,6 +18,7 @@ from app.gui.chart_pages import ChartPages
 from app.gui.colours import Colours
 from app.gui.elided import Elided
 from app.gui.form import Form
+from app.gui.form_page import form_panel, lay_out
 from app.gui.lane_view import LaneView
 from app.gui.legend import Legend
 from app.gui.plain import scaled_font, tip
@@ -59,7 +60,7 @@ class Playground(QWidget):
         scaled_font(self.hints, 0.88)
         self.charts = ChartPages(colours)
         self.card = TokenCard(colours, self)
-        self._lay_out()
+        lay_out(self, self._left(), (self.verdict, self.progress, self.notice, self._middle()))
         for lane in self.lanes:
             lane.inspected.connect(self.card.show_span)
 
@@ -121,26 +122,8 @@ class Playground(QWidget):
         fast.promise.setToolTip(tip("\n".join(record.notes)) if record.notes else "")
         slow.setVisible(record.settings.baseline)
 
-    def _lay_out(self) -> None:
-        row = QHBoxLayout(self)
-        row.setContentsMargins(10, 10, 10, 10)
-        row.setSpacing(10)
-        row.addWidget(self._left())
-        right = QVBoxLayout()
-        right.setSpacing(8)
-        right.addWidget(self.verdict)
-        right.addWidget(self.progress)
-        right.addWidget(self.notice)
-        right.addWidget(self._middle(), 1)
-        row.addLayout(right, 1)
-
     def _left(self) -> QWidget:
-        panel = QFrame()
-        panel.setObjectName("panel")
-        panel.setFixedWidth(23 * panel.fontMetrics().averageCharWidth() * 2)
-        column = QVBoxLayout(panel)
-        column.setContentsMargins(0, 0, 0, 8)
-        column.setSpacing(4)
+        panel, column = form_panel(spacing=4)
         column.addWidget(_FormScroll(self.form))
         column.addWidget(self.prompt, 1)
         buttons = QHBoxLayout()

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVB
 
 from app.gui.charts.learning import LearningChart
 from app.gui.colours import Colours
+from app.gui.form_page import form_panel, lay_out
 from app.gui.plain import label, scaled_font
 from app.gui.strips import Notice, ProgressStrip
 from app.gui.train_form import TrainForm
@@ -30,30 +31,15 @@ class TrainPage(QWidget):
         self.progress, self.notice = ProgressStrip(), Notice()
         self.chart = LearningChart(colours)
         self.chart.show_curve(())
-        self._lay_out()
+        lay_out(self, self._left(), (self.tiles, self.progress, self.notice, self.chart))
 
     def take_keyboard(self) -> None:
         """Gives the keyboard to the first thing that can be done."""
         first = self.form.target if self.form.target.isEnabled() else self.stop
         first.setFocus()
 
-    def _lay_out(self) -> None:
-        row = QHBoxLayout(self)
-        row.setContentsMargins(10, 10, 10, 10)
-        row.setSpacing(10)
-        row.addWidget(self._left())
-        right = QVBoxLayout()
-        right.setSpacing(8)
-        right.addWidget(self.tiles)
-        right.addWidget(self.progress)
-        right.addWidget(self.notice)
-        right.addWidget(self.chart, 1)
-        row.addLayout(right, 1)
-
     def _left(self) -> QWidget:
-        panel = QFrame()
-        panel.setObjectName("panel")
-        panel.setFixedWidth(23 * panel.fontMetrics().averageCharWidth() * 2)
+        panel, column = form_panel(spacing=6)
         scroll = QScrollArea()
         scroll.setWidget(self.form)
         scroll.setWidgetResizable(True)
@@ -65,9 +51,6 @@ class TrainPage(QWidget):
         below.setContentsMargins(12, 0, 12, 0)
         below.addWidget(self.note)
         below.addLayout(buttons)
-        column = QVBoxLayout(panel)
-        column.setContentsMargins(0, 0, 0, 8)
-        column.setSpacing(6)
         column.addWidget(scroll, 1)
         column.addLayout(below)
         return panel

@@ -41,9 +41,10 @@ class LoadedHead:
         self._facts = facts
         self._parameters = sum(weight.numel() for weight in module.parameters())
         self.module = module.to(self.device, self._dtype)
+        self._packs = self.device.type == "cpu" and why_not_packed(self._dtype) is None
         self._output: nn.Module = self._output_rows(inner, ids)
         self._kernel = ""
-        if self.device.type == "cpu" and why_not_packed(self._dtype) is None:
+        if self._packs:
             fuse(self.module, self._dtype)
             self._kernel = pack(self.module, self._dtype)
 
@@ -90,6 +91,6 @@ class LoadedHead:
         weight = self.embeddings.weight if tied else given.weight
         rows = nn.Linear(weight.shape[1], len(ids), bias=False, device="meta")
         rows.weight = nn.Parameter(weight[self.ids].to(self._dtype), requires_grad=False)
-        if self.device.type == "cpu" and why_not_packed(self._dtype) is None:
+        if self._packs:
             return PackedLinear([rows], self._dtype)
         return rows

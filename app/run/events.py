@@ -132,6 +132,12 @@ class Round(Struct, frozen=True):
         """How many tokens were guessed."""
         return self.count("accepted") + len(self.thrown)
 
+    @property
+    def source(self) -> str:
+        """The proposer that guessed: all guesses of a draft have one. "" where nobody did."""
+        guesses = (token.source for token in (*self.committed, *self.thrown) if token.source)
+        return next(guesses, "")
+
 
 class Environment(Struct, frozen=True):
     """What the run ran on, as far as it is needed to repeat it."""

@@ -69,7 +69,7 @@ class Corpus:
         if not self.held_out.shards:
             self._write_held_out(source, report=report, pause=pause)
         start = time.monotonic()
-        tokens = self.tokens
+        tokens = self.learned.written
         if _spent(budget, start, tokens, self.learned.byte_count):
             return
         shard: list[Text] = []
@@ -88,11 +88,6 @@ class Corpus:
             if shard:
                 self.learned.add(shard)
             raise
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that the target wrote, of the texts to learn from."""
-        return sum(text.written for text in self.learned.read())
 
     def _texts(self, source: Source, pause: Pause) -> Iterator[Text]:
         """Texts without end, going on where an earlier time stopped with other prompts."""

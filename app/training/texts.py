@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -66,6 +66,13 @@ class TextFolder:
         """Bytes on disk."""
         return sum(file.stat().st_size for file in self.shards)
 
+    @property
+    def written(self) -> int:
+        """Tokens that the target wrote; the features are not read for it. Raises Problem for a
+        shard that cannot be read.
+        """
+        return sum(_written(file) for file in self.shards)
+
     def add(self, texts: Sequence[Text]) -> Path:
         """Writes one more shard. Raises Problem if the disk does not take it."""
         name = f"texts-{len(self.shards):05}.safetensors"
@@ -97,9 +104,23 @@ class TextFolder:
                 lengths, prompts = held["lengths"].tolist(), held["prompts"].tolist()
                 parts = [torch.split(held[name], lengths) for name in ("ids", "best", "features")]
             except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-                raise Problem(
-                    f"The texts in {file} cannot be read: {error}.",
-                    "Delete that file; the texts in it are written anew.",
-                ) from None
+                raise _unreadable(file, error) from None
             for ids, best, features, prompt in zip(*parts, prompts, strict=True):
                 yield Text(ids, best, features, prompt)
+
+
+def _written(file: Path) -> int:
+    """Tokens of a shard that are not of its prompts."""
+    try:
+        with safe_open(file, framework="pt") as shard:
+            lengths, prompts = (shard.get_tensor(name) for name in ("lengths", "prompts"))
+    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        raise _unreadable(file, error) from None
+    return int(lengths.sum() - prompts.sum())
+
+
+def _unreadable(file: Path, error: Exception) -> Problem:
+    return Problem(
+        f"The texts in {file} cannot be read: {error}.",
+        "Delete that file; the texts in it are written anew.",
+    )

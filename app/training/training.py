@@ -88,7 +88,7 @@ class Training:
         pause()
         report(Progress("preparing the lessons"))
         course = self._course()
-        self._written = self._corpus.tokens
+        self._written = self._corpus.learned.written
 
         def judged(found: CurvePoint) -> None:
             if course.best is found:
