@@ -24,6 +24,9 @@ from app.studies.passes import Pause, Timings, passes_of, time_passes
 SHORTEST = 8
 """Draft lengths up to this one are costed always, so that a best one can be told."""
 
+BELIEVED = 0.05
+"""What was kept holds for a run whose own single passes took as long, up to this share."""
+
 Report = Callable[[Progress], None]
 
 
@@ -33,20 +36,23 @@ def costs_of(
     *,
     context: int,
     drafter: Drafter,
+    seen: float | None = None,
     keep: bool = True,
     report: Report,
     pause: Pause,
 ) -> PassCosts:
     """What passes of the target cost up to this draft length, and a step of what the method asks
-    for guesses, behind a context of this many tokens (a bucket). Not to `keep` what is measured is
-    for a machine that was seen not to be at its best.
+    for guesses, behind a context of this many tokens (a bucket). `seen` are the seconds that single
+    passes of the target took just now: a machine that has become faster or slower since costs were
+    kept is measured anew. Not to `keep` what is measured is for a machine that was seen not to be
+    at its best.
 
     Raises Cancelled when `pause` does, Problem if a device's memory does not suffice.
     """
     longest = max(draft_length, SHORTEST) + 1
     target = pair.target.model
     timings = partial(_timings, context=context, keep=keep, report=report, pause=pause)
-    timed = timings(target, longest)
+    timed = timings(target, longest, seen=seen)
     step = None
     if pair.draft is not None and drafter == "model":
         step = timings(pair.draft.model, 1).seconds[1]
@@ -75,16 +81,18 @@ def _timings(
     model: LanguageModel,
     longest: int,
     *,
+    seen: float | None = None,
     context: int,
     keep: bool,
     report: Report,
     pause: Pause,
 ) -> Timings:
-    """What was measured before, if it reaches as far as the model can; else measured now."""
+    """What was measured before, if it reaches as far as the model can and still holds; else
+    measured now."""
     name = _written(model, context)
     known = _read().get(name)
     reach = min(longest, model.context_length - 1)
-    if known is not None and max(known.seconds, default=0) >= reach:
+    if known is not None and max(known.seconds, default=0) >= reach and _holds(known, seen):
         return known
     timed = time_passes(
         model,
@@ -97,6 +105,11 @@ def _timings(
         with contextlib.suppress(OSError):  # what cannot be kept is measured again
             _write({**_read(), name: timed})
     return timed
+
+
+def _holds(known: Timings, seen: float | None) -> bool:
+    """Whether the machine is as fast as it was."""
+    return seen is None or abs(known.seconds[1] - seen) <= BELIEVED * seen
 
 
 def _told(report: Report, total: int, done: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from statistics import median
 
 import torch
 
@@ -33,6 +34,7 @@ def run_costs(
             maker.settings.draft_length,
             context=bucket_of(len(maker.prompt_ids) + written),
             drafter=maker.drafter,
+            seen=_single_pass(record),
             keep=not record.flags,
             report=report,
             pause=pause,
@@ -40,6 +42,12 @@ def run_costs(
     except (Cancelled, Problem, torch.OutOfMemoryError):
         return
     yield PassesCosted(record.run, costs)
+
+
+def _single_pass(record: RunRecord) -> float | None:
+    """The median seconds of a pass of the baseline; None without one."""
+    rounds = [round_ for one in record.repetitions("baseline") for round_ in one.rounds]
+    return median(round_.phases.verify for round_ in rounds) if rounds else None
 
 
 def _is_whole(record: RunRecord) -> bool:

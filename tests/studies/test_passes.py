@@ -106,7 +106,14 @@ def kept(monkeypatch, tmp_path):
     told = []
 
     def costs(
-        pair, draft_length=2, *, context=256, drafter="nothing", keep=True, pause=lambda: None
+        pair,
+        draft_length=2,
+        *,
+        context=256,
+        drafter="nothing",
+        seen=None,
+        keep=True,
+        pause=lambda: None,
     ):
         told.clear()
         return costs_of(
@@ -114,6 +121,7 @@ def kept(monkeypatch, tmp_path):
             draft_length,
             context=context,
             drafter=drafter,
+            seen=seen,
             keep=keep,
             report=told.append,
             pause=pause,
@@ -135,6 +143,17 @@ def test_costs_reach_far_enough_to_tell_a_best_length_and_are_measured_once(kept
     assert sorted(kept(pair, 11).seconds) == list(range(1, 13))
     assert kept.told
     assert sorted(kept(pair).seconds) == list(range(1, 10))
+
+
+def test_a_machine_that_has_become_slower_or_faster_is_measured_anew(kept):
+    pair = Pair(tiny_llama())
+    single = kept(pair).seconds[1]
+    for seen in (single, 1.04 * single, 0.97 * single):
+        kept(pair, seen=seen)
+        assert kept.told == []
+    for factor in (1.07, 0.94):
+        kept(pair, seen=factor * kept(pair).seconds[1])
+        assert kept.told
 
 
 def test_what_was_measured_on_a_machine_with_other_work_is_not_kept(kept):

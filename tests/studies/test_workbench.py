@@ -204,7 +204,24 @@ def test_a_run_knows_what_its_passes_cost(run_here, workbench, monkeypatch, tmp_
     assert sorted(costed.costs.seconds) == list(range(1, 10))
     assert costed.costs.context_bucket == 256
     assert "measuring what a pass costs" in told
+    monkeypatch.setattr("app.studies.costing.BELIEVED", 100.0)  # however fast the machine is now
     assert run_here(settings(max_new_tokens=4)).costs == costed.costs
+
+
+def test_kept_costs_are_held_against_the_passes_of_the_run_itself(run_here, monkeypatch):
+    given = []
+
+    def costs(*_, seen, **__):
+        given.append(seen)
+        raise Cancelled
+
+    monkeypatch.setattr("app.studies.run_costs.costs_of", costs)
+    record = run_here(settings(max_new_tokens=6))
+    rounds = record.repetitions("baseline")[0].rounds
+    assert len(rounds) == 5  # the first token comes from the prompt's own pass
+    passes = sorted(round_.phases.verify for round_ in rounds)
+    run_here(settings(max_new_tokens=6, baseline=False))
+    assert given == [passes[2], None]
 
 
 def test_a_stop_while_costs_are_measured_leaves_a_finished_run(workbench, monkeypatch, tmp_path):
