@@ -1,0 +1,72 @@
+"""The token of the Hugging Face Hub, kept in the system's keyring; never printed or logged."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import keyring
+from keyring.errors import KeyringError, NoKeyringError, PasswordDeleteError
+
+from app.run.problems import Problem
+
+_SERVICE = "foretoken"
+_USER = "huggingface-hub"
+_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+_TOKEN = re.compile(r"[!-~]{8,500}")
+"""One word of visible ASCII: anything else cannot stand in a header."""
+_OTHER_WAYS = "Set HF_TOKEN instead, or run `hf auth login`: a token there is used too."
+
+
+def hub_token() -> str | None:
+    """The token to use: that of the environment, else that of the keyring.
+
+    None leaves the choice to the Hub's own library: the environment, else `hf auth login`.
+    """
+    if any(os.environ.get(name) for name in _VARIABLES):
+        return None
+    try:
+        return keyring.get_password(_SERVICE, _USER)
+    except KeyringError:  # no keyring on this machine, or it stays locked
+        return None
+
+
+def keep_token(token: str) -> None:
+    """Puts a token into the keyring. Raises Problem for what is none, or without a keyring."""
+    if not _TOKEN.fullmatch(token):
+        raise Problem(
+            "That is no token of the Hub: a token is one word, such as hf_….",
+            "Copy it from huggingface.co/settings/tokens.",
+        )
+    try:
+        keyring.set_password(_SERVICE, _USER, token)
+        kept = keyring.get_password(_SERVICE, _USER) == token
+    except NoKeyringError as error:
+        raise _no_keyring() from error
+    except KeyringError as error:
+        raise Problem(f"The keyring of this machine refused the token: {error}", _OTHER_WAYS) from (
+            error
+        )
+    if not kept:
+        raise _no_keyring()
+
+
+def forget_token() -> bool:
+    """Takes the token out of the keyring; False if there was none. Raises Problem if it cannot."""
+    try:
+        if keyring.get_password(_SERVICE, _USER) is None:
+            return False
+        keyring.delete_password(_SERVICE, _USER)
+    except NoKeyringError:
+        return False
+    except PasswordDeleteError as error:
+        said = "The keyring of this machine does not give the token away."
+        raise Problem(said, "Remove `foretoken` in the keyring's own program.") from error
+    except KeyringError as error:
+        said = f"The keyring of this machine cannot be read: {error}"
+        raise Problem(said, "Unlock it and try again.") from error
+    return True
+
+
+def _no_keyring() -> Problem:
+    return Problem("This machine has no keyring that could hold the token.", _OTHER_WAYS)
