@@ -56,7 +56,8 @@ class HubStandIn:
 
     def __init__(self) -> None:
         self.repos: dict[str, dict[str, bytes]] = {}
-        self.revisions = {"main": COMMIT, COMMIT: COMMIT}
+        self.revisions = {"main": COMMIT}
+        """Branches and tags, and their commits."""
         self.gated: set[str] = set()
         self.refused: set[str] = set()
         """Gated repositories that do not let the right token in either."""
@@ -197,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         elif what == "revision":
             files = [_sibling(name, content) for name, content in self.hub.repos[repo].items()]
-            self._json({"id": repo, "sha": self.hub.revisions[revision], "siblings": files})
+            self._json({"id": repo, "sha": self._commit(revision), "siblings": files})
         else:
             self._json([_leaf(name, file) for name, file in self.hub.repos[repo].items()])
 
@@ -208,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         if content is None:
             self._refuse(404, "EntryNotFound", "Entry not found")
             return
-        headers = {"X-Repo-Commit": self.hub.revisions[revision]}
+        headers = {"X-Repo-Commit": str(self._commit(revision))}
         headers["ETag"] = f'"{digest(name, content)}"'
         if name.endswith(LFS) and self.role == "hub":
             headers["X-Linked-Etag"] = headers.pop("ETag")
@@ -255,11 +256,16 @@ class _Handler(BaseHTTPRequestHandler):
             return False
         return True
 
+    def _commit(self, revision: str) -> str | None:
+        """The commit of a branch, a tag, or a commit."""
+        known = self.hub.revisions
+        return known.get(revision, revision if revision in known.values() else None)
+
     def _is_known(self, repo: str, revision: str) -> bool:
         """Whether the repository is there at the revision; if not, that was said."""
         if repo not in self.hub.repos:
             self._refuse(401, "RepoNotFound", "Repository not found")
-        elif revision not in self.hub.revisions:
+        elif self._commit(revision) is None:
             self._refuse(404, "RevisionNotFound", f"Invalid rev id: {revision}")
         else:
             return True

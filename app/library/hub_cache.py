@@ -71,7 +71,8 @@ class CachedRepository:
 
     def make(self) -> None:
         """Makes the folders that files go to."""
-        for folder in (self.blobs, self._locks):
+        # Without a folder of snapshots, other programs take the repository for damaged.
+        for folder in (self.blobs, self.snapshot.parent, self._locks):
             folder.mkdir(parents=True, exist_ok=True)
 
     def blob(self, file: RemoteFile) -> Path:

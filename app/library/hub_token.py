@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 import keyring
+from huggingface_hub import constants
 from keyring.errors import KeyringError, NoKeyringError, PasswordDeleteError
 
 from app.run.problems import Problem
@@ -23,7 +25,7 @@ def hub_token() -> str | None:
 
     None leaves the choice to the Hub's own library: the environment, else `hf auth login`.
     """
-    if any(os.environ.get(name) for name in _VARIABLES):
+    if is_in_environment():
         return None
     try:
         return keyring.get_password(_SERVICE, _USER)
@@ -31,13 +33,30 @@ def hub_token() -> str | None:
         return None
 
 
-def keep_token(token: str) -> None:
-    """Puts a token into the keyring. Raises Problem for what is none, or without a keyring."""
+def other_token() -> str:
+    """Where a token comes from that is used without the keyring's; "" if there is none."""
+    if is_in_environment():
+        return "HF_TOKEN"
+    return "`hf auth login`" if Path(constants.HF_TOKEN_PATH).is_file() else ""
+
+
+def is_in_environment() -> bool:
+    """Whether the environment names a token, which goes before every other."""
+    return any(os.environ.get(name) for name in _VARIABLES)
+
+
+def refuse_odd(token: str) -> None:
+    """Raises Problem for what cannot be a token."""
     if not _TOKEN.fullmatch(token):
         raise Problem(
             "That is no token of the Hub: a token is one word, such as hf_….",
             "Copy it from huggingface.co/settings/tokens.",
         )
+
+
+def keep_token(token: str) -> None:
+    """Puts a token into the keyring. Raises Problem for what is none, or without a keyring."""
+    refuse_odd(token)
     try:
         keyring.set_password(_SERVICE, _USER, token)
         kept = keyring.get_password(_SERVICE, _USER) == token

@@ -75,7 +75,6 @@ class Transfer:
                 self._traffic.add(out.tell())
                 self._read_on(file, out)
                 # The rename that follows must not reach the disk before the bytes do.
-                out.flush()
                 os.fsync(out.fileno())
             self._check(file, partial)
         except _SpoiltError:
@@ -122,6 +121,7 @@ class Transfer:
                 if out.tell() + len(block) > file.size:
                     raise _spoilt(file, "is longer")
                 out.write(block)
+                out.flush()  # what has come outlives a program that is ended
                 self._traffic.add(len(block))
 
     def _check(self, file: RemoteFile, partial: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,9 @@ from gguf.quants import quantize
 from safetensors.numpy import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-import hub_stand_in
 from app import files
 from app.library.catalogue import load_catalogue
 from app.library.sources import fetch
-from own_keyring import MemoryKeyring, using
 
 _HIDDEN = 8
 
@@ -200,18 +198,3 @@ def _write_tiny_gguf(
     writer.write_tensors_to_file()
     writer.close()
     return file
-
-
-@pytest.fixture
-def hub(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[hub_stand_in.HubStandIn]:
-    """A hub on this machine, asked by a person with an empty cache and keyring, and no token."""
-    for variable in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_HUB_OFFLINE"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub cache é"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no token"))
-    monkeypatch.setattr("app.library.hub_patience.Patience.first_wait", 0.01)
-    with using(MemoryKeyring()), hub_stand_in.standing_in() as hub:
-        monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
-        yield hub

@@ -107,7 +107,7 @@ class TestWhole:
         self, hub: HubStandIn, model: dict[str, bytes]
     ) -> None:
         first = get()
-        hub.revisions |= {"v2.0": "f" * 40, "f" * 40: "f" * 40}
+        hub.revisions["v2.0"] = "f" * 40
         model["config.json"] += b"\n"
         second = get(entry(revision="v2.0"))
         assert second != first
