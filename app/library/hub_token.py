@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import keyring
@@ -28,7 +29,7 @@ def hub_token() -> str | None:
     if is_in_environment():
         return None
     try:
-        return keyring.get_password(_SERVICE, _USER)
+        return _asked(keyring.get_password)
     except KeyringError:  # no keyring on this machine, or it stays locked
         return None
 
@@ -58,8 +59,8 @@ def keep_token(token: str) -> None:
     """Puts a token into the keyring. Raises Problem for what is none, or without a keyring."""
     refuse_odd(token)
     try:
-        keyring.set_password(_SERVICE, _USER, token)
-        kept = keyring.get_password(_SERVICE, _USER) == token
+        _asked(keyring.set_password, token)
+        kept = _asked(keyring.get_password) == token
     except NoKeyringError as error:
         raise _no_keyring() from error
     except KeyringError as error:
@@ -73,9 +74,9 @@ def keep_token(token: str) -> None:
 def forget_token() -> bool:
     """Takes the token out of the keyring; False if there was none. Raises Problem if it cannot."""
     try:
-        if keyring.get_password(_SERVICE, _USER) is None:
+        if _asked(keyring.get_password) is None:
             return False
-        keyring.delete_password(_SERVICE, _USER)
+        _asked(keyring.delete_password)
     except NoKeyringError:
         return False
     except PasswordDeleteError as error:
@@ -85,6 +86,16 @@ def forget_token() -> bool:
         said = f"The keyring of this machine cannot be read: {error}"
         raise Problem(said, "Unlock it and try again.") from error
     return True
+
+
+def _asked(ask: Callable[..., str | None], *arguments: str) -> str | None:
+    """What the keyring answers. Raises KeyringError, whatever its backend has raised."""
+    try:
+        return ask(_SERVICE, _USER, *arguments)
+    except KeyringError:
+        raise
+    except Exception as error:  # a backend has errors of its own, those of D-Bus for one
+        raise KeyringError(str(error) or type(error).__name__) from error
 
 
 def _no_keyring() -> Problem:

@@ -69,7 +69,7 @@ class Traffic:
         try:
             while alive := [thread for thread in threads if thread.is_alive()]:
                 self._pause()
-                self._show()
+                self._show(len(alive))
                 alive[0].join(_POLL_SECONDS)
         except BaseException:
             self._stop.set()
@@ -77,7 +77,7 @@ class Traffic:
             for thread in threads:
                 thread.join(max(end - time.monotonic(), 0.0))
             raise
-        self._show()
+        self._show(1)
         if errors:
             raise errors[0]
 
@@ -90,10 +90,11 @@ class Traffic:
                 errors.append(error)
             self._stop.set()
 
-    def _show(self) -> None:
-        """Reports how far it has come, or what it waits for."""
+    def _show(self, working: int) -> None:
+        """Reports how far it has come; or what goes on instead, if no thread at work transfers."""
         with self._lock:
-            stage = next(reversed(self._said.values()), self._stage)
+            words = next(reversed(self._said.values()), "") if len(self._said) >= working else ""
+        stage = words or self._stage
         if self.total is None:
             self._report(Progress(stage))
         else:

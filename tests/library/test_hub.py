@@ -406,6 +406,23 @@ class TestRefusals:
         told = {one.stage for one in reports}
         assert "The Hub asks for patience; the next attempt comes after 1 s" in told
 
+    def test_what_a_single_file_waits_for_does_not_hide_the_download(
+        self, hub: HubStandIn, model: dict[str, bytes]
+    ) -> None:
+        held = threading.Event()
+        hub.next("config.json", status=429, headers={"Retry-After": "1"})
+        hub.next(WEIGHTS, cut=500, hold=held)
+        seen: list[str] = []
+
+        def report(progress: Progress) -> None:
+            seen.append(progress.stage)
+            if len(seen) > 8:
+                held.set()
+
+        fetch(entry(), report, pause=lambda: None)
+        assert not [stage for stage in seen[:8] if "attempt" in stage]
+        assert "Downloading org/name" in seen[:8]
+
     def test_a_hub_that_stays_busy_is_given_up(
         self, hub: HubStandIn, model: dict[str, bytes]
     ) -> None:
@@ -528,6 +545,17 @@ class TestToken:
         assert contents(get()) == model
         told = {(one.server, one.headers.get("authorization")) for one in hub.asked}
         assert told == {("hub", f"Bearer {TOKEN}"), ("storage", None)}
+
+    def test_it_does_not_follow_a_list_that_is_elsewhere(
+        self, hub: HubStandIn, model: dict[str, bytes]
+    ) -> None:
+        keep_token(TOKEN)
+        moved = f"{hub.storage}/api/models/{REPO}/revision/main"
+        hub.next("list", status=302, headers={"Location": moved})
+        get()
+        first, second = hub.asked[:2]
+        assert (first.server, first.headers.get("authorization")) == ("hub", f"Bearer {TOKEN}")
+        assert (second.server, second.headers.get("authorization")) == ("storage", None)
 
     def test_the_environment_goes_before_the_keyring(
         self, hub: HubStandIn, model: dict[str, bytes], monkeypatch: pytest.MonkeyPatch

@@ -41,15 +41,20 @@ def test_without_a_keyring_the_other_ways_are_named(
         assert not forget_token()
 
 
-class Locked(MemoryKeyring):
-    def _locked(self, *_: str) -> None:
-        raise KeyringLocked("the person said no")
+class Failing(MemoryKeyring):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
 
-    get_password = set_password = delete_password = _locked  # type: ignore[assignment]
+    def _fail(self, *_: str) -> None:
+        raise self._error
+
+    get_password = set_password = delete_password = _fail  # type: ignore[assignment]
 
 
-def test_a_keyring_that_stays_locked_is_no_end() -> None:
-    with using(Locked()):
+@pytest.mark.parametrize("kind", [KeyringLocked, LookupError])
+def test_a_keyring_that_fails_is_no_end(kind: type[Exception]) -> None:
+    with using(Failing(kind("the person said no"))):
         assert hub_token() is None
         for change in (lambda: keep_token(TOKEN), forget_token):
             with pytest.raises(Problem, match="the person said no"):
