@@ -65,9 +65,10 @@ class _Fetch:
         chosen = choose(listing, self._source.file)
         files = (*chosen.files, *self._shards(listing, chosen, cached))
         _refuse_large(files, listing)
-        self._require_space(files, cached)
-        self._coming.total = sum(file.size for file in _distinct(files))
-        self._side_by_side(files, Transfer(listing, self._access, cached, self._coming))
+        distinct = tuple({file.digest: file for file in files}.values())
+        transfer = Transfer(listing, self._access, cached, self._coming)
+        require_space(cached.blobs, transfer.expect(distinct), variable="HF_HUB_CACHE")
+        self._side_by_side(distinct, transfer)
         # The weights come last: a snapshot without them is never taken for a whole one.
         cached.show(files, revision=self._source.revision)
         return cached.pointer(files[0]) if files[0].is_gguf else cached.snapshot
@@ -94,14 +95,9 @@ class _Fetch:
         self._asking.run([lambda: transfer.fetch(index)])
         return shards(listing, cached.read(index))
 
-    def _require_space(self, files: Iterable[RemoteFile], cached: CachedRepository) -> None:
-        """Raises Problem if the disk cannot hold what is missing."""
-        missing = sum(cached.missing(file) for file in _distinct(files))
-        require_space(cached.blobs, missing, variable="HF_HUB_CACHE")
-
     def _side_by_side(self, files: Iterable[RemoteFile], transfer: Transfer) -> None:
         """Fetches these files, a few at a time."""
-        waiting = list(_distinct(files))
+        waiting = list(files)
         lock = threading.Lock()
 
         def one_after_the_other() -> None:
@@ -114,11 +110,6 @@ class _Fetch:
                 transfer.fetch(file)
 
         self._coming.run([one_after_the_other] * min(_AT_ONCE, len(waiting)))
-
-
-def _distinct(files: Iterable[RemoteFile]) -> tuple[RemoteFile, ...]:
-    """The files, each content once."""
-    return tuple({file.digest: file for file in files}.values())
 
 
 def _refuse_large(files: Iterable[RemoteFile], listing: Listing) -> None:

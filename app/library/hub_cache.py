@@ -100,9 +100,10 @@ class CachedRepository:
         if self.has(file):
             return 0
         try:
-            return max(file.size - self.partial(file).stat().st_size, 0)
+            came = self.partial(file).stat().st_size
         except FileNotFoundError:
             return file.size
+        return file.size - came if came <= file.size else file.size
 
     def read(self, file: RemoteFile) -> bytes:
         """The content of a whole file."""

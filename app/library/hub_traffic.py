@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from app.library.whole_folder import Pause
 from app.run.events import Progress
@@ -12,7 +13,7 @@ from app.run.problems import Cancelled
 
 _POLL_SECONDS = 0.1
 _LEAVE_SECONDS = 2.0
-"""How long cancelled threads are waited for; one that waits for the network ends by itself."""
+"""How long cancelled threads are waited for; one that waits for an answer ends by itself."""
 
 
 class Traffic:
@@ -26,6 +27,7 @@ class Traffic:
         self._done = 0
         self._said: dict[int, str] = {}
         """By the thread that says it."""
+        self._ends: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._stop = threading.Event()
 
@@ -55,6 +57,17 @@ class Traffic:
         finally:
             self.say("")
 
+    @contextmanager
+    def ending(self, end: Callable[[], None]) -> Iterator[None]:
+        """While it is entered, a stop calls `end`, which wakes a thread that waits for bytes."""
+        with self._lock:
+            self._ends.append(end)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._ends.remove(end)
+
     def run(self, works: Sequence[Callable[[], None]]) -> None:
         """Runs these side by side and tells of them until all are done; the first error ends all.
 
@@ -72,7 +85,7 @@ class Traffic:
                 self._show(len(alive))
                 alive[0].join(_POLL_SECONDS)
         except BaseException:
-            self._stop.set()
+            self._halt()
             end = time.monotonic() + _LEAVE_SECONDS
             for thread in threads:
                 thread.join(max(end - time.monotonic(), 0.0))
@@ -88,7 +101,14 @@ class Traffic:
         except Exception as error:  # re-raised, or put in words, by the thread that waits
             with self._lock:
                 errors.append(error)
-            self._stop.set()
+            self._halt()
+
+    def _halt(self) -> None:
+        """Tells every thread to stop."""
+        self._stop.set()
+        with self._lock:
+            for end in self._ends:
+                end()
 
     def _show(self, working: int) -> None:
         """Reports how far it has come; or what goes on instead, if no thread at work transfers."""

@@ -7,8 +7,12 @@ is done here, with the library's session, its headers and its names.
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 from huggingface_hub import constants, get_session, hf_hub_url, hf_raise_for_status
@@ -40,6 +44,17 @@ class Transfer:
         self._access = access
         self._cached = cached
         self._traffic = traffic
+        self._counted: dict[str, int] = {}
+        """By digest, the bytes of a file that the traffic counts as here."""
+
+    def expect(self, files: Iterable[RemoteFile]) -> int:
+        """Counts these files as what is to come, and what is here of them; the bytes to come."""
+        for file in files:
+            here = file.size - self._cached.missing(file)
+            self._counted[file.digest] = here
+            self._traffic.add(here)
+            self._traffic.total = (self._traffic.total or 0) + file.size
+        return (self._traffic.total or 0) - sum(self._counted.values())
 
     def fetch(self, file: RemoteFile) -> None:
         """Makes a file whole in the cache. Raises the library's errors, Problem, and Cancelled,
@@ -54,7 +69,12 @@ class Transfer:
                     return
             finally:
                 lock.release()
-        self._traffic.add(file.size)
+        self._count(file, file.size)
+
+    def _count(self, file: RemoteFile, here: int) -> None:
+        """Corrects the count of a file, of which more or less is here than was thought."""
+        self._traffic.add(here - self._counted.get(file.digest, 0))
+        self._counted[file.digest] = here
 
     def _await(self, lock: FileLock, file: RemoteFile) -> None:
         """Waits while another program fetches the file."""
@@ -67,20 +87,20 @@ class Transfer:
 
     def _fetch(self, file: RemoteFile) -> None:
         """The rest of the file, its hash, and its name in the cache."""
-        partial = self._cached.partial(file)
+        unfinished = self._cached.partial(file)
         try:
-            with partial.open("ab") as out:
+            with unfinished.open("ab") as out:
                 if out.tell() > file.size:
                     _empty(out)
-                self._traffic.add(out.tell())
+                self._count(file, out.tell())
                 self._read_on(file, out)
                 # The rename that follows must not reach the disk before the bytes do.
                 os.fsync(out.fileno())
-            self._check(file, partial)
+            self._check(file, unfinished)
         except _SpoiltError:
-            partial.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
             raise
-        os.replace(partial, self._cached.blob(file))
+        os.replace(unfinished, self._cached.blob(file))
 
     def _read_on(self, file: RemoteFile, out: BinaryIO) -> None:
         """Reads until all is there, through cuts and refusals that pass."""
@@ -111,7 +131,10 @@ class Transfer:
             endpoint=self._access.endpoint,
         )
         timeout = constants.HF_HUB_DOWNLOAD_TIMEOUT
-        with get_session().stream("GET", url, headers=headers, timeout=timeout) as response:
+        with (
+            get_session().stream("GET", url, headers=headers, timeout=timeout) as response,
+            self._traffic.ending(partial(_hang_up, response.extensions.get("network_stream"))),
+        ):
             hf_raise_for_status(response)
             if have and response.status_code != 206:  # it sends the whole file again
                 _empty(out)
@@ -124,11 +147,11 @@ class Transfer:
                 out.flush()  # what has come outlives a program that is ended
                 self._traffic.add(len(block))
 
-    def _check(self, file: RemoteFile, partial: Path) -> None:
+    def _check(self, file: RemoteFile, unfinished: Path) -> None:
         """Raises Problem unless the content is what the Hub says."""
         if file.size >= _LARGE:
             self._traffic.say(f"Checking {file.name}")
-        found = content_digest(partial, like=file.digest, pause=self._traffic.check)
+        found = content_digest(unfinished, like=file.digest, pause=self._traffic.check)
         self._traffic.say("")
         if found != file.digest:
             raise _SpoiltError(
@@ -136,6 +159,17 @@ class Transfer:
                 f"says: its hash is {found}, not {file.digest}. It was removed.",
                 _AGAIN,
             )
+
+
+def _hang_up(stream: Any) -> None:
+    """Ends a connection from another thread: whoever waits for its next bytes gets an error.
+
+    `stream`: as the client's library hands it out, with the socket below it.
+    """
+    connection = stream.get_extra_info("socket") if stream is not None else None
+    if connection is not None:
+        with suppress(OSError):  # it has ended by itself
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 class _SpoiltError(Problem):
