@@ -5,6 +5,9 @@ import socket
 
 import pytest
 
+import hub_stand_in
+from own_keyring import MemoryKeyring, using
+
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
@@ -25,3 +28,18 @@ def no_network(monkeypatch):
         return connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub on this machine, asked by a person with an empty cache and keyring, and no token."""
+    for variable in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("FORETOKEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub cache é"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no token"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("app.library.hub_patience.Patience.first_wait", 0.01)
+    with using(MemoryKeyring()), hub_stand_in.standing_in() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
+        yield hub

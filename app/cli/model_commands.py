@@ -11,21 +11,34 @@ import typer
 
 from app import files
 from app.cli.catalogued import catalogue, models_named
-from app.cli.interrupt import Interrupt
-from app.cli.model_tables import megabytes, show_check, show_kept, show_places, show_scan
+from app.cli.hub_login import login, logout
+from app.cli.interrupt import STOPPED, Interrupt
+from app.cli.model_tables import (
+    megabytes,
+    show_check,
+    show_hashes,
+    show_kept,
+    show_places,
+    show_scan,
+)
 from app.cli.progress_line import ProgressLine
 from app.cli.screen import remarks, results, say
 from app.cli.tables import show_overview
-from app.library.checking import check_named
+from app.library.catalogue import Catalogue
+from app.library.checking import Check, check_named
+from app.library.entries import HubSource
+from app.library.hash_check import check_hashes, files_of
 from app.library.kept import kept_of
 from app.library.kept import remove as remove_kept
 from app.library.overview import overview
 from app.library.scan import scan as scan_machine
 from app.library.sources import fetch as fetch_model
 from app.library.sources import look
-from app.run.problems import Problem
+from app.run.problems import Cancelled, Problem
 
 models = typer.Typer(help="What is on offer, and what of it is on this machine.")
+models.command()(login)
+models.command()(logout)
 
 
 @models.callback(invoke_without_command=True)
@@ -45,7 +58,15 @@ def fetch(
     wanted = models_named(catalogue(), name)
     with Interrupt() as interrupt, ProgressLine(remarks()) as progress:
         for entry in wanted:
-            folder = fetch_model(entry, progress.show, pause=interrupt.pause)
+            try:
+                folder = fetch_model(entry, progress.show, pause=interrupt.pause)
+            except Cancelled:
+                progress.close()
+                if not isinstance(entry.source, HubSource):
+                    raise
+                again = f"`foretoken models fetch {name}` goes on from there."
+                say(remarks(), f"Paused. What has come of {entry.name} stays: {again}")
+                raise typer.Exit(STOPPED) from None
             progress.close()
             say(results(), f"{entry.name}: {folder}")
 
@@ -71,11 +92,29 @@ def check(
     name: Annotated[
         str, typer.Argument(help="A pair, a model, or the folder or file of one.", metavar="NAME")
     ],
+    hashes: Annotated[
+        bool, typer.Option("--hash", help="Read all files too, and compare with the Hub's hashes.")
+    ] = False,
 ) -> None:
     """Check a model, or a pair and each of its models, without loading; exit code 0 if all fit."""
-    found = check_named(catalogue(), name)
+    offered = catalogue()
+    found = check_named(offered, name)
     show_check(results(), found)
-    raise typer.Exit(0 if found.usable else 1)
+    whole = not hashes or _hashes_right(offered, found)
+    raise typer.Exit(0 if found.usable and whole else 1)
+
+
+def _hashes_right(offered: Catalogue, found: Check) -> bool:
+    """Whether no file of the models is another than the Hub has; tells of each model."""
+    right = True
+    places = files_of(offered, found)
+    with Interrupt() as interrupt, ProgressLine(remarks()) as progress:
+        for name, place in places.items():
+            hashes = check_hashes(place, report=progress.show, pause=interrupt.pause)
+            progress.close()
+            show_hashes(results(), name, hashes)
+            right = right and not hashes.wrong
+    return right
 
 
 @models.command()
@@ -104,7 +143,7 @@ def remove(
     name: Annotated[str, typer.Argument(help="A model; also one that is no longer offered.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
 ) -> None:
-    """Remove what Foretoken has made or fetched for a model; nothing that is yours or shared."""
+    """Remove what Foretoken has made or fetched for a model; nothing that is yours."""
     found = catalogue()
     pair = next((pair for pair in found.pairs if pair.name == name), None)
     if pair is not None and all(model.name != name for model in found.models):
@@ -115,12 +154,14 @@ def remove(
     kept = kept_of(found, name)
     for said in kept.left:
         say(remarks(), f"Left as it is: {said}")
-    if not kept.folders:
+    if not kept.paths:
         say(results(), f"Foretoken keeps nothing of {name} on this disk.")
         return
     size = megabytes(kept.size)
-    for folder in kept.folders:
-        say(remarks(), f"To be removed: {folder}")
+    for gone in kept.paths:
+        say(remarks(), f"To be removed: {gone}")
+    if kept.snapshot is not None:
+        say(remarks(), "It lies in the cache of the Hub, which other programs use too.")
     if not yes and not typer.confirm(f"Remove {size}?", err=True):
         say(results(), "Nothing was removed.")
         return

@@ -13,7 +13,8 @@ from app.cli.screen import say, warn
 from app.library.catalogue import Catalogue
 from app.library.checking import Check, Checked
 from app.library.examining import Examined
-from app.library.kept import converted_root, tree_bytes, without_entry
+from app.library.hash_check import HashCheck
+from app.library.kept import converted_root, hub_bytes, tree_bytes, without_entry
 from app.library.scan import Found, Scan
 from app.library.scan_places import hub_cache
 from app.library.wheel import wheel_folder
@@ -96,6 +97,18 @@ def _show_checked(console: Console, one: Checked) -> None:
         say(console, f"  Note: {note}")
 
 
+def show_hashes(console: Console, name: str, found: HashCheck) -> None:
+    """Whether a model's files are those of the Hub."""
+    if found.wrong:
+        said = f"{name}: not as the Hub has them: {', '.join(found.wrong)}."
+        say(console, f"{said} Remove the model and fetch it again.", style=_BAD)
+    if found.right:
+        say(console, f"{name}: as the Hub has them: {', '.join(found.right)}.", style=_GOOD)
+    if found.unknown:
+        why = "not known to be from the Hub, or it cannot be asked"
+        say(console, f"{name}: not compared ({why}): {', '.join(found.unknown)}.")
+
+
 def show_places(console: Console) -> None:
     """Where things lie, and how much is there."""
     folders = {
@@ -124,6 +137,7 @@ def show_kept(console: Console, catalogue: Catalogue) -> None:
     """What Foretoken keeps of models on disk, and what of it no model needs any more."""
     sizes = ((converted_root(), "converted"), (wheel_folder(), "fetched"))
     told = [f"{megabytes(tree_bytes(folder))} {what}" for folder, what in sizes]
+    told.append(f"{megabytes(hub_bytes(catalogue))} in the Hub's shared cache")
     say(console, f"Kept on this disk: {', '.join(told)} (`foretoken models path` tells where)")
     for folder in without_entry(catalogue):
         name = folder.name.rpartition("-")[0]

@@ -12,7 +12,6 @@ from rich.progress import (
     SpinnerColumn,
     TaskID,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.progress import (
     Progress as LiveProgress,
@@ -21,6 +20,7 @@ from rich.progress import (
 from app.cli.screen import say
 from app.reports.plain_text import pictured
 from app.run.events import Progress
+from app.run.pace import Pace
 
 
 class ProgressLine:
@@ -29,6 +29,7 @@ class ProgressLine:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._stage = ""
+        self._pace = Pace()
         self._live: LiveProgress | None = None
         self._task: TaskID | None = None
 
@@ -50,7 +51,8 @@ class ProgressLine:
             self._stage = progress.stage
             self._open(progress)
         if self._live is not None and self._task is not None:
-            self._live.update(self._task, completed=progress.done, total=progress.total)
+            pace = self._pace.words(progress)
+            self._live.update(self._task, completed=progress.done, total=progress.total, pace=pace)
 
     def close(self) -> None:
         """Takes the live line away."""
@@ -68,9 +70,10 @@ class ProgressLine:
             TextColumn("{task.description}", markup=False),
         ]
         if progress.total is not None:
-            columns += [BarColumn(), TimeRemainingColumn()]
+            columns.append(BarColumn())
         if progress.unit == "bytes":
             columns.append(DownloadColumn())
+        columns.append(TextColumn("{task.fields[pace]}", markup=False))
         self._live = LiveProgress(*columns, console=self._console, transient=True)
-        self._task = self._live.add_task(pictured(progress.stage), total=progress.total)
+        self._task = self._live.add_task(pictured(progress.stage), total=progress.total, pace="")
         self._live.start()

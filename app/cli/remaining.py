@@ -8,6 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from app.run.events import Progress
+from app.run.pace import in_words
 
 Show = Callable[[Progress], None]
 
@@ -36,10 +37,3 @@ class Remaining:
             return ""
         seconds = (self._now() - began) / done * (progress.total - progress.done)
         return f", about {in_words(seconds)} left"
-
-
-def in_words(seconds: float) -> str:
-    """A duration as a person says it: seconds, minutes or hours."""
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

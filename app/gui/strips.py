@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QPushButton, QW
 from app.gui.plain import label
 from app.run.auditing import Audited, audit_words
 from app.run.events import Progress
+from app.run.pace import Pace
 
 _STEPS = 1000
 
@@ -21,6 +22,7 @@ class ProgressStrip(QFrame):
         super().__init__(parent)
         self.setObjectName("progress")
         self._text = label()
+        self._pace = Pace()
         self._bar = QProgressBar()
         self._bar.setRange(0, _STEPS)
         self._bar.setTextVisible(False)
@@ -42,7 +44,8 @@ class ProgressStrip(QFrame):
         self.setVisible(progress is not None)
         if progress is None:
             return
-        self._text.setText(progress_words(progress))
+        pace = self._pace.words(progress)
+        self._text.setText(", ".join(filter(None, (progress_words(progress), pace))))
         # Without a total there is no bar: a moving one repaints sixty times a second, and takes
         # from the engine what it is waiting for.
         self._bar.setVisible(bool(progress.total))

@@ -13,7 +13,7 @@ from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry, 
 from app.library.entry_reading import nearest
 from app.library.examining import Examined, examine
 from app.library.head_folder import check_head, is_head, refuse_unfit
-from app.library.hub import find_in_cache
+from app.library.hub_cache import find_in_cache
 from app.library.local_folder import find_on_disk
 from app.library.preflight import check
 from app.library.scan_candidates import Candidate, Kind

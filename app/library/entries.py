@@ -13,7 +13,8 @@ from app.run.settings import Precision
 _Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 _Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+!-]*$")]
 _Repository = Annotated[str, msgspec.Meta(pattern=r"^[\w.-]+/[\w.-]+$")]
-_Revision = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][\w./-]*$")]
+_Revision = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][\w-]*([./][\w-]+)*$")]
+_Gguf = Annotated[str, msgspec.Meta(pattern=r"^\w[\w .+-]*(/\w[\w .+-]*)*\.(gguf|GGUF)$")]
 _Inside = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9.-]*)*$")]
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 _DraftLength = Annotated[int, msgspec.Meta(ge=0, le=64)]
@@ -42,6 +43,8 @@ class HubSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="hu
 
     repo: _Repository = msgspec.field(name="hub")
     revision: _Revision = "main"
+    file: _Gguf | None = None
+    """A GGUF file inside the repository; None: its safetensors, or its only GGUF file."""
 
 
 class ResourceSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="resource"):

@@ -1,136 +1,123 @@
-"""Models of the Hugging Face Hub, in the cache that other programs share."""
+"""Models of the Hugging Face Hub, fetched into the cache that other programs share."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
-
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is re-exported
-    GatedRepoError,
-    HfHubHTTPError,
-    HTTPError,
-    LocalEntryNotFoundError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
-from tqdm.auto import tqdm  # type: ignore[import-untyped]
 
 from app.library.entries import HubSource
-from app.library.whole_folder import Pause
+from app.library.hub_access import HubAccess, hub_access
+from app.library.hub_cache import CachedRepository
+from app.library.hub_choice import Choice, choose, shards
+from app.library.hub_listing import Listing, RemoteFile, list_repository
+from app.library.hub_patience import patiently
+from app.library.hub_problem import hub_problem
+from app.library.hub_traffic import Traffic
+from app.library.hub_transfer import LARGEST, Transfer
+from app.library.whole_folder import Pause, require_space
 from app.run.events import Progress
-from app.run.problems import Cancelled, Problem
+from app.run.problems import Problem
 
-_WANTED = ["*.safetensors", "*.json", "tokenizer*", "*.jinja", "merges.txt", "vocab.txt"]
-"""Never pickled weights, and no code."""
-_UNWANTED = ["*/*", "*.bin", "*.pt", "*.pth", "*.py", "*.pkl"]
-_POLL_SECONDS = 0.1
-
-
-def find_in_cache(source: HubSource) -> Path | None:
-    """The folder of a model that was fetched before; asks nobody."""
-    try:
-        return _snapshot(source, local_files_only=True)
-    except (LocalEntryNotFoundError, OSError, ValueError):
-        return None
+_AT_ONCE = 4
+"""Files that come side by side."""
 
 
 def fetch_from_hub(source: HubSource, *, report: Callable[[Progress], None], pause: Pause) -> Path:
-    """Downloads what is missing of a model and returns its folder. Raises Problem if it cannot.
+    """Fetches what is missing of a model; returns its folder, or its GGUF file.
 
-    The cache gives a file its name once it is whole, so what a cancel leaves is never loaded.
+    `pause` is called ten times a second, and stops the transfer by raising Cancelled: what has come
+    stays, and a later call goes on from there. Raises Problem for whatever prevents the fetch.
     """
-    stop = threading.Event()
-    state = _Transfer()
-    thread = threading.Thread(
-        target=_download, args=(source, state), kwargs={"stop": stop}, daemon=True
-    )
-    thread.start()
+    access = hub_access()
     try:
-        while thread.is_alive():
-            pause()
-            thread.join(_POLL_SECONDS)
-            total = state.total or None
-            report(Progress(f"Downloading {source.repo}", state.done, total, "bytes"))
-    finally:
-        stop.set()
-    if state.error is not None:
-        raise _problem(source, state.error) from state.error
-    assert state.folder is not None
-    return state.folder
+        return _Fetch(source, access, report=report, pause=pause).run()
+    except Problem:
+        raise
+    except Exception as error:
+        meant = hub_problem(source, access, error)
+        if meant is error:
+            raise
+        raise meant from error
 
 
-class _Transfer:
-    """What the downloading thread tells the one that waits."""
+class _Fetch:
+    """One fetch of one model."""
 
-    def __init__(self) -> None:
-        self.done = 0.0
-        self.total = 0.0
-        self.folder: Path | None = None
-        self.error: Exception | None = None
+    def __init__(
+        self,
+        source: HubSource,
+        access: HubAccess,
+        *,
+        report: Callable[[Progress], None],
+        pause: Pause,
+    ) -> None:
+        self._source = source
+        self._access = access
+        self._asking = Traffic(f"Asking {access.host} for {source.repo}", report, pause)
+        self._coming = Traffic(f"Downloading {source.repo}", report, pause)
+
+    def run(self) -> Path:
+        """Lists, chooses, fetches, and makes a snapshot of it."""
+        listing = self._list()
+        cached = CachedRepository(self._access.cache, listing)
+        cached.make()
+        chosen = choose(listing, self._source.file)
+        files = (*chosen.files, *self._shards(listing, chosen, cached))
+        _refuse_large(files, listing)
+        distinct = tuple({file.digest: file for file in files}.values())
+        transfer = Transfer(listing, self._access, cached, self._coming)
+        require_space(cached.blobs, transfer.expect(distinct), variable="HF_HUB_CACHE")
+        self._side_by_side(distinct, transfer)
+        # The weights come last: a snapshot without them is never taken for a whole one.
+        cached.show(files, revision=self._source.revision)
+        return cached.pointer(files[0]) if files[0].is_gguf else cached.snapshot
+
+    def _list(self) -> Listing:
+        found: list[Listing] = []
+
+        def ask() -> None:
+            found.append(
+                patiently(lambda: list_repository(self._source, self._access), self._asking)
+            )
+
+        self._asking.run([ask])
+        return found[0]
+
+    def _shards(
+        self, listing: Listing, chosen: Choice, cached: CachedRepository
+    ) -> tuple[RemoteFile, ...]:
+        """The shards that the index names, which is fetched for it."""
+        index = chosen.index
+        if index is None:
+            return ()
+        transfer = Transfer(listing, self._access, cached, self._asking)
+        self._asking.run([lambda: transfer.fetch(index)])
+        return shards(listing, cached.read(index))
+
+    def _side_by_side(self, files: Iterable[RemoteFile], transfer: Transfer) -> None:
+        """Fetches these files, a few at a time."""
+        waiting = list(files)
+        lock = threading.Lock()
+
+        def one_after_the_other() -> None:
+            while True:
+                self._coming.check()
+                with lock:
+                    if not waiting:
+                        return
+                    file = waiting.pop(0)
+                transfer.fetch(file)
+
+        self._coming.run([one_after_the_other] * min(_AT_ONCE, len(waiting)))
 
 
-def _download(source: HubSource, state: _Transfer, *, stop: threading.Event) -> None:
-    """Runs the download; keeps its outcome, whatever it is, for the thread that waits."""
-    try:
-        state.folder = _snapshot(source, tqdm_class=_bar(state, stop))
-    except Exception as error:  # re-raised, or put in words, by the thread that waits
-        state.error = error
-
-
-def _snapshot(source: HubSource, **options: Any) -> Path:
-    """The library's call, with what is wanted of a repository."""
-    folder: str = snapshot_download(
-        source.repo,
-        revision=source.revision,
-        allow_patterns=_WANTED,
-        ignore_patterns=_UNWANTED,
-        **options,
-    )
-    return Path(folder)
-
-
-def _bar(state: _Transfer, stop: threading.Event) -> type[tqdm]:
-    """A progress bar that draws nothing, counts bytes, and ends the download when asked to."""
-
-    class Bar(tqdm):  # type: ignore[misc]
-        def __init__(self, *args: Any, **options: Any) -> None:
-            self._bytes = options.get("unit") == "B"
-            self._count = float(options.get("initial") or 0)
-            super().__init__(*args, **{**options, "disable": True})
-
-        def update(self, n: float | None = 1) -> bool | None:
-            if stop.is_set():
-                raise Cancelled
-            self._count += n or 0
-            if self._bytes:
-                state.done = max(state.done, self._count)
-                state.total = max(state.total, float(getattr(self, "total", 0) or 0))
-            return None
-
-    return Bar
-
-
-def _problem(source: HubSource, error: Exception) -> Exception:
-    """What a failed download means to a person; a bug stays what it is."""
-    page = f"huggingface.co/{source.repo}"
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    if isinstance(error, GatedRepoError) or status in (401, 403):
-        return Problem(
-            f"{source.repo} is gated, private, or not known to the Hub.",
-            f"Check the name, ask for access at {page}, then log in with `hf auth login`.",
-        )
-    if isinstance(error, RepositoryNotFoundError | RevisionNotFoundError):
-        return Problem(
-            f"The Hub has no {source.repo} at revision {source.revision}.",
-            "Check the name and the revision in the catalogue.",
-        )
-    if isinstance(error, LocalEntryNotFoundError | HfHubHTTPError | HTTPError | OSError):
-        return Problem(
-            f"{source.repo} could not be downloaded: {str(error).splitlines()[0]}",
-            "Check the connection. Behind a mirror, set HF_ENDPOINT to it; behind a proxy, set "
-            "HTTPS_PROXY; or download it elsewhere and use a `folder` source.",
-        )
-    return error
+def _refuse_large(files: Iterable[RemoteFile], listing: Listing) -> None:
+    """Raises Problem for a file that the Hub does not hand out by plain HTTP."""
+    for file in files:
+        if file.size > LARGEST:
+            raise Problem(
+                f"{file.name} of {listing.repo} is larger ({file.size / 1e9:.0f} GB) than what the "
+                f"Hub hands out in one piece ({LARGEST / 1e9:.0f} GB).",
+                f"Fetch it with `hf download {listing.repo} {file.name}`; it is found then.",
+            )

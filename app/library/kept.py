@@ -1,4 +1,4 @@
-"""What Foretoken itself keeps of models on disk, and how it is removed; nobody else's files."""
+"""What is kept of models on disk, and how it is removed; never what is a person's own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from app import files
 from app.library.catalogue import Catalogue
 from app.library.converted import plain_name
 from app.library.entries import FolderSource, HubSource, ModelEntry, ResourceSource, WheelSource
-from app.library.scan_places import hub_cache
+from app.library.hub_cache import find_snapshot, repository_folder
+from app.library.hub_removal import (
+    CachedSnapshot,
+    removable_snapshot,
+    remove_snapshot,
+    unfinished_downloads,
+)
+from app.library.scan_walk import size_of
 from app.library.sources import conversion_of
 from app.library.wheel import unpacked_member, wheel_folder
 from app.run.problems import Problem
@@ -22,15 +29,27 @@ _KEY = "[0-9a-f]{12}"
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Folders that Foretoken has made for a model, and what is said of those it leaves alone."""
+    """What is kept for a model, and what is said of what will be left alone."""
 
     folders: tuple[Path, ...]
+    """Made by Foretoken."""
     left: tuple[str, ...] = ()
+    snapshot: CachedSnapshot | None = None
+    """In the Hub's cache, which other programs share."""
+    unfinished: tuple[Path, ...] = ()
+    """Files there whose download was stopped."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All that would be removed."""
+        shared = (self.snapshot.path,) if self.snapshot else ()
+        return (*self.folders, *shared, *self.unfinished)
 
     @property
     def size(self) -> int:
-        """Bytes in these folders."""
-        return sum(map(tree_bytes, self.folders))
+        """Bytes that removing it would free."""
+        shared = self.snapshot.size if self.snapshot else 0
+        return sum(map(tree_bytes, self.folders)) + shared + sum(map(size_of, self.unfinished))
 
 
 def converted_root() -> Path:
@@ -58,13 +77,22 @@ def kept_of(catalogue: Catalogue, name: str) -> Kept:
             left.append(f"{member} is used for {names} too, and is left as it is.")
         elif member.is_dir():
             folders.append(member)
+    elif isinstance(entry.source, HubSource):
+        return _of_hub(catalogue, entry, entry.source, tuple(folders))
     else:
         left += _not_ours(entry)
     return Kept(tuple(folders), tuple(left))
 
 
+def hub_bytes(catalogue: Catalogue) -> int:
+    """Bytes that the Hub's cache holds of the repositories that the catalogue names."""
+    sources = [model.source for model in catalogue.models]
+    repos = {source.repo for source in sources if isinstance(source, HubSource)}
+    return sum(tree_bytes(repository_folder(repo)) for repo in repos)
+
+
 def remove(kept: Kept) -> None:
-    """Removes these folders. Raises Problem if one is being made just now, or cannot be removed."""
+    """Removes it all. Raises Problem if a part is being made just now, or cannot be removed."""
     for folder in kept.folders:
         lock = FileLock(folder.parent / f"{folder.name}.lock")
         try:
@@ -79,6 +107,10 @@ def remove(kept: Kept) -> None:
                 f"{folder} could not be removed: {error.strerror or error}.",
                 "Close what uses the model (the window of Foretoken, a run), and try again.",
             ) from error
+    if kept.snapshot is not None:
+        remove_snapshot(kept.snapshot)
+    for path in kept.unfinished:
+        path.unlink(missing_ok=True)
 
 
 def without_entry(catalogue: Catalogue) -> tuple[Path, ...]:
@@ -130,16 +162,31 @@ def _unpacked(entry: ModelEntry) -> Path | None:
     return unpacked_member(entry.source).parent if isinstance(entry.source, WheelSource) else None
 
 
+def _of_hub(
+    catalogue: Catalogue, entry: ModelEntry, source: HubSource, folders: tuple[Path, ...]
+) -> Kept:
+    """What the Hub's cache holds of a model, unless another model needs it."""
+    others = [
+        (other.name, other.source)
+        for other in catalogue.models
+        if isinstance(other.source, HubSource) and other.name != entry.name
+    ]
+    here = find_snapshot(source)
+    also = [name for name, other in others if here is not None and find_snapshot(other) == here]
+    if also:
+        return Kept(folders, (f"{here} is used for {', '.join(also)} too, and is left as it is.",))
+    snapshot = removable_snapshot(source)
+    shared = any(other.repo == source.repo for _, other in others)
+    unfinished = () if shared else unfinished_downloads(source.repo)
+    left: tuple[str, ...] = ()
+    if here is not None and snapshot is None:
+        left = (f"{here} is damaged, and is left as it is: delete it yourself.",)
+    return Kept(folders, left, snapshot, unfinished)
+
+
 def _not_ours(entry: ModelEntry) -> list[str]:
     """What a model's source is, and how a person removes it."""
     source = entry.source
-    if isinstance(source, HubSource):
-        folder = hub_cache() / f"models--{source.repo.replace('/', '--')}"
-        if not folder.exists():
-            return []
-        return [
-            f"{folder} is shared with other programs: `hf cache rm model/{source.repo}` removes it."
-        ]
     if isinstance(source, FolderSource):
         return [f"{source.path} is your own: delete it yourself if you don't need it any more."]
     if isinstance(source, ResourceSource):

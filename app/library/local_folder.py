@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.library.hub_folder import meant_in_cache
 from app.library.weight_files import refuse_dangling
 from app.run.problems import Problem
 
@@ -39,13 +40,15 @@ def _found(path: Path) -> Path:
         )
     if path.is_file():
         return _gguf_file(path)
-    return _model_in(_snapshot(path) if (path / "snapshots").is_dir() else path)
+    return _model_in(meant_in_cache(path))
 
 
 def _gguf_file(path: Path) -> Path:
     """The file itself, if it is a GGUF: by its name, or by its beginning, as Ollama keeps them."""
     if path.suffix.lower() != ".gguf" and not _begins_as_gguf(path):
-        raise Problem(f"{path} is a file, not a folder.", f"Name its folder: {path.parent}.")
+        # In the Hub's cache, contents lie apart from the folder that gives them their names.
+        folder = path.parents[1] if path.parent.name == "blobs" else path.parent
+        raise Problem(f"{path} is a file, not a folder.", f"Name its folder: {folder}.")
     refuse_part(path)
     return path
 
@@ -70,19 +73,3 @@ def _model_in(folder: Path) -> Path:
         names = ", ".join(path.name for path in ggufs)
         raise Problem(f"{folder} holds several models: {names}.", "Name one of these files.")
     return _gguf_file(ggufs[0])
-
-
-def _snapshot(cache: Path) -> Path:
-    """The snapshot that a folder of the Hub's cache stands for."""
-    main = cache / "refs" / "main"
-    if main.is_file():
-        snapshot = cache / "snapshots" / main.read_text(encoding="utf-8", errors="replace").strip()
-        if snapshot.is_dir():
-            return snapshot
-    found = sorted(path for path in (cache / "snapshots").iterdir() if path.is_dir())
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(str(path) for path in found) or "none"
-    raise Problem(
-        f"{cache} is a cache of the Hub with {len(found)} snapshots.", f"Name one: {names}."
-    )

@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from app.library.json_text import decode
+from app.library.weight_files import refuse_written_link
 from app.run.problems import Problem
 
 _Content = TypeVar("_Content")
@@ -113,6 +114,7 @@ def read_json(file: Path, kind: type[_Content]) -> _Content:
     except msgspec.ValidationError as error:
         raise Problem(f"{file} does not read as expected: {error}.", "Correct the file.") from error
     except msgspec.DecodeError as error:
+        refuse_written_link(file, content[:200])
         start = content[:24].decode("utf-8", "replace").split("\n")[0].strip()
         raise Problem(
             f"{file.name} is not JSON (starts with {start!r}): {file}.",

@@ -137,6 +137,8 @@ def _tokenizer(folder: Path, *, needed: bool) -> Path | None:
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
         return folder / "vocab.json"
     if needed:
+        for name in _TOKENIZERS:
+            refuse_dangling(folder / name)
         there = ", ".join(sorted(path.name for path in folder.iterdir()))
         raise Problem(
             f"Tokenizer files are missing in {folder}: tokenizer.json or tokenizer.model is "

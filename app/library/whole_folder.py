@@ -33,7 +33,7 @@ def make_whole(
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(destination.parent / f"{destination.name}.lock")
-        _acquire(lock, pause)
+        wait_for(lock, pause)
         try:
             if not usable(destination):
                 _build(destination, build)
@@ -47,17 +47,21 @@ def make_whole(
     return destination
 
 
-def require_space(folder: Path, needed: int) -> None:
-    """Raises Problem if the disk of this folder has fewer than `needed` bytes left."""
+def require_space(folder: Path, needed: int, *, variable: str = "FORETOKEN_HOME") -> None:
+    """Raises Problem if the disk of this folder has fewer than `needed` bytes left.
+
+    `variable`: what moves the folder to another disk.
+    """
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise Problem(
-            f"{needed / 1e9:.1f} GB are needed in {folder}; {free / 1e9:.1f} GB are free.",
-            "Free some space, or set FORETOKEN_HOME to a folder on another disk.",
+            f"{needed:,} bytes ({needed / 1e9:.1f} GB) are needed in {folder}; {free:,} "
+            f"({free / 1e9:.1f} GB) are free.",
+            f"Free some space, or set {variable} to a folder on another disk.",
         )
 
 
-def _acquire(lock: FileLock, pause: Pause) -> None:
+def wait_for(lock: FileLock, pause: Pause) -> None:
     """Waits for the lock, pausing ten times a second."""
     while True:
         pause()

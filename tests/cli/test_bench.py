@@ -10,7 +10,7 @@ import pytest
 import talking
 
 from app.cli.bench_file import KeptCosts, KeptRun
-from app.cli.remaining import Remaining, in_words
+from app.cli.remaining import Remaining
 from app.run.events import Progress
 from app.studies.workbench import Workbench
 
@@ -198,13 +198,6 @@ def test_progress_says_what_is_left_once_there_is_a_basis():
         "a (4 of 10 runs done, about 60 s left)",
         "a (6 of 10 runs done, about 80 s left)",
     ]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (5400, "1.5 h")]
-)
-def test_durations_in_words(seconds, words):
-    assert in_words(seconds) == words
 
 
 IMPORTS = {

@@ -147,6 +147,14 @@ ONE_ENTRY = {
     "no title": ("    source: {folder: /m}\n", 3, 5, "Add"),
     "own name": (ENTRY + "    name: other\n", 5, 11, "Remove"),
     "hub": ("    title: T\n    source: {hub: just-a-name}\n", 4, 19, "spelling"),
+    "file outside": ("    title: T\n    source: {hub: a/b, file: ../x.gguf}\n", 4, 30, "spelling"),
+    "file of another kind": ("    title: T\n    source: {hub: a/b, file: x.bin}\n", 4, 30, "spell"),
+    "revision outside": (
+        "    title: T\n    source: {hub: a/b, revision: a/../b}\n",
+        4,
+        34,
+        "spell",
+    ),
     "checksum": (
         "    title: T\n    source: {wheel: w, version: v, sha256: abc, member: m}\n",
         4,

@@ -10,10 +10,12 @@ from filelock import FileLock
 
 from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, HubSource, ModelEntry, WheelSource
-from app.library.kept import converted_root, kept_of, remove, without_entry
+from app.library.hub_cache import repository_folder
+from app.library.kept import converted_root, hub_bytes, kept_of, remove, without_entry
 from app.library.sources import fetch, locate
 from app.library.wheel import unpacked_member
 from app.run.problems import Problem
+from hub_stand_in import HubStandIn, sha256
 
 Make = Callable[..., Path]
 
@@ -70,18 +72,113 @@ def test_conversions_of_earlier_files_and_entries_go_too(tiny_gguf: Make, tmp_pa
         kept_of(Catalogue(), "b")
 
 
-def test_own_folders_and_the_hubs_cache_are_left(
-    make_folder: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    make_folder("models--org--name/snapshots/1")
-    own = model("own", make_folder("own"))
-    hub = ModelEntry("hub", "Hub", HubSource("org/name"))
-    catalogue = Catalogue((own, hub))
-    for name, said in (("own", "your own"), ("hub", "`hf cache rm model/org/name`")):
-        kept = kept_of(catalogue, name)
-        assert kept.folders == ()
-        assert said in kept.left[0]
+def test_own_folders_are_left(make_folder: Make) -> None:
+    kept = kept_of(Catalogue((model("own", make_folder("own")),)), "own")
+    assert kept.paths == ()
+    assert "your own" in kept.left[0]
+
+
+class TestHub:
+    def of_hub(self, name: str = "tiny", revision: str = "main") -> ModelEntry:
+        return ModelEntry(name, name, HubSource("org/name", revision))
+
+    @pytest.fixture
+    def files(self, hub: HubStandIn, make_folder: Make) -> dict[str, bytes]:
+        """A model on the hub, with a second revision of another config.json."""
+        folder = make_folder()
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        hub.put("org/name", files)
+        hub.put("org/other", dict(files))
+        hub.revisions |= {"v2": "f" * 40}
+        return files
+
+    def test_a_snapshot_goes_and_nothing_else_in_the_cache(self, files: dict[str, bytes]) -> None:
+        entry = self.of_hub()
+        other = ModelEntry("other", "Other", HubSource("org/other"))
+        folder, beside = converted(entry), converted(other)
+        catalogue = Catalogue((entry, other))
+        size = sum(map(len, files.values()))
+        assert hub_bytes(catalogue) >= 2 * size
+        kept = kept_of(catalogue, "tiny")
+        assert (kept.paths, kept.size, kept.left) == ((folder,), size, ())
+        remove(kept)
+        assert not repository_folder("org/name").exists()
+        assert locate(entry) is None
+        assert locate(other) == beside
+        assert kept_of(catalogue, "tiny").paths == ()
+
+    def test_what_another_snapshot_uses_stays(self, files: dict[str, bytes]) -> None:
+        first, second = self.of_hub(), self.of_hub("second", "v2")
+        converted(first)
+        files["config.json"] += b" "
+        folder = converted(second)
+        kept = kept_of(Catalogue((first, second)), "second")
+        assert kept.size == len(files["config.json"])
+        remove(kept)
+        assert not folder.exists()
+        assert locate(first) is not None
+
+    def test_a_snapshot_that_another_model_needs_is_left(self, files: dict[str, bytes]) -> None:
+        first, again = self.of_hub(), self.of_hub("again")
+        converted(first)
+        kept = kept_of(Catalogue((first, again)), "tiny")
+        assert kept.paths == ()
+        assert "used for again too" in kept.left[0]
+
+    def test_a_copied_commit_in_another_repository_is_not_touched(
+        self, files: dict[str, bytes]
+    ) -> None:
+        entry, copy = self.of_hub(), ModelEntry("copy", "Copy", HubSource("org/other"))
+        converted(copy)  # the same commit, as a fork has it
+        converted(entry)
+        remove(kept_of(Catalogue((entry,)), "tiny"))
+        assert locate(copy) is not None
+
+    def test_what_a_stopped_fetch_left_goes_unless_it_is_under_way(
+        self, hub: HubStandIn, files: dict[str, bytes]
+    ) -> None:
+        entry = self.of_hub()
+        hub.next("model.safetensors", cut=100)
+        hub.always("model.safetensors", status=404)
+        with pytest.raises(Problem):
+            converted(entry)
+        blobs = repository_folder("org/name") / "blobs"
+        theirs = blobs / f"{'0' * 64}.0123abcd.incomplete"
+        theirs.touch()
+        left = set(blobs.iterdir()) - {theirs}
+        weights = blobs / f"{sha256(files['model.safetensors'])}.incomplete"
+        assert weights in left
+        kept = kept_of(Catalogue((entry,)), "tiny")
+        assert set(kept.paths) == left
+        assert kept.size == sum(path.stat().st_size for path in left) >= 100
+        locks = blobs.parents[1] / ".locks" / "models--org--name"
+        with FileLock(locks / f"{weights.stem}.lock"):
+            assert set(kept_of(Catalogue((entry,)), "tiny").paths) == left - {weights}
+        remove(kept)
+        assert list(blobs.iterdir()) == [theirs]
+
+    def test_a_damaged_snapshot_is_told(self, files: dict[str, bytes]) -> None:
+        entry = self.of_hub()
+        folder = converted(entry)
+        (folder / "model.safetensors").resolve().unlink()
+        kept = kept_of(Catalogue((entry,)), "tiny")
+        assert kept.paths == ()
+        assert "damaged" in kept.left[0]
+
+    def test_a_gguf_goes_with_its_conversion(
+        self, hub: HubStandIn, tiny_gguf: Make, tmp_path: Path
+    ) -> None:
+        hub.put("org/name", {"a.gguf": tiny_gguf(tmp_path / "a.gguf").read_bytes()})
+        entry = self.of_hub()
+        folder = converted(entry)
+        catalogue = Catalogue((entry,))
+        assert without_entry(catalogue) == ()
+        kept = kept_of(catalogue, "tiny")
+        assert kept.paths[0] == folder
+        assert kept.size > hub_bytes(catalogue) - 100
+        remove(kept)
+        assert hub_bytes(catalogue) == 0
+        assert not folder.exists()
 
 
 def test_what_a_wheel_held_goes_unless_another_model_needs_it() -> None:

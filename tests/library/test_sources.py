@@ -6,25 +6,19 @@ import hashlib
 import shutil
 import socket
 import subprocess
-import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from huggingface_hub import errors
-from huggingface_hub.utils import filter_repo_objects
 
 from app import files
-from app.library import hub
 from app.library.catalogue import Catalogue
-from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry, Source, WheelSource
+from app.library.entries import FolderSource, ModelEntry, PairEntry, Source, WheelSource
 from app.library.overview import overview
 from app.library.preflight import check
 from app.library.sources import fetch, locate
 from app.library.wheel import unpacked_member, wheel_folder
-from app.run.events import Progress
 from app.run.problems import Cancelled, Problem
 
 Make = Callable[..., Path]
@@ -260,110 +254,6 @@ class TestWheel:
         assert str(wheel_folder()) in caught.value.remedy
         shutil.copy(next(shelf.iterdir()), wheel_folder())
         assert check(get(model)).requantised_from == "Q8_0"
-
-
-class TestHub:
-    @pytest.fixture
-    def answer(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[object], list[SimpleNamespace]]:
-        """Lets the Hub's library answer with a folder or an error; the cache is empty."""
-        calls: list[SimpleNamespace] = []
-
-        def set_answer(result: object) -> list[SimpleNamespace]:
-            def download(repo: str, **options: object) -> str:
-                calls.append(SimpleNamespace(repo=repo, **options))
-                if options.get("local_files_only"):
-                    raise errors.LocalEntryNotFoundError("nothing")
-                if isinstance(result, Exception):
-                    raise result
-                return str(result)
-
-            monkeypatch.setattr(hub, "snapshot_download", download)
-            return calls
-
-        return set_answer
-
-    def test_only_safetensors_json_and_tokenizers_are_asked_for(
-        self, answer: Callable[..., list[SimpleNamespace]], make_folder: Make
-    ) -> None:
-        folder = make_folder()
-        calls = answer(folder)
-        model = entry(HubSource("org/name", "v1"))
-        assert locate(model) is None
-        assert get(model) == folder
-        assert (calls[-1].repo, calls[-1].revision) == ("org/name", "v1")
-        there = ["model.safetensors", "a.safetensors.index.json", "config.json", "tokenizer.json"]
-        there += ["tokenizer.model", "chat_template.jinja", "merges.txt"]
-        never = ["pytorch_model.bin", "modeling.py", "tokenizer.py", "onnx/model.safetensors"]
-        never += ["README.md", "model.gguf", "original/params.json"]
-        wanted = filter_repo_objects(
-            [*there, *never],
-            allow_patterns=calls[-1].allow_patterns,
-            ignore_patterns=calls[-1].ignore_patterns,
-        )
-        assert list(wanted) == there
-
-    def test_what_goes_wrong_is_said(self, answer: Callable[..., list[SimpleNamespace]]) -> None:
-        response = SimpleNamespace(status_code=403, headers={}, request=None)
-        offline = errors.LocalEntryNotFoundError("cannot reach it")
-        gated = errors.GatedRepoError("gated", response=response)
-        for error, said in ((offline, "could not be downloaded"), (gated, "is gated")):
-            answer(error)
-            with pytest.raises(Problem, match=said) as caught:
-                get(entry(HubSource("org/name")))
-            assert caught.value.remedy
-        answer(ZeroDivisionError())
-        with pytest.raises(ZeroDivisionError):
-            get(entry(HubSource("org/name")))
-
-    def test_a_cache_filled_by_any_program_is_found_without_asking(
-        self, make_folder: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-        model = entry(HubSource("org/name"))
-        assert locate(model) is None
-        revision = "0123456789" * 4
-        folder = make_folder(f"models--org--name/snapshots/{revision}")
-        refs = tmp_path / "models--org--name" / "refs"
-        refs.mkdir()
-        (refs / "main").write_text(revision, encoding="utf-8")
-        assert locate(model) == folder
-        assert get(model) == folder
-
-    def test_an_unfinished_snapshot_is_not_ready(
-        self, make_folder: Make, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        folder = make_folder()
-        monkeypatch.setattr(hub, "snapshot_download", lambda *_, **__: str(folder))
-        assert locate(entry(HubSource("org/name"))) == folder
-        (folder / "model.safetensors").unlink()
-        assert locate(entry(HubSource("org/name"))) is None
-
-    def test_a_cancel_stops_the_download(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        ended = threading.Event()
-
-        def download(*_: object, **options: object) -> str:
-            if "tqdm_class" not in options:
-                raise errors.LocalEntryNotFoundError("nothing")
-            bar = options["tqdm_class"]
-            try:
-                with bar(total=100, unit="B", desc="x") as shown:  # type: ignore[operator]
-                    while True:
-                        shown.update(1)
-                        ended.wait(0.01)
-            finally:
-                ended.set()
-
-        monkeypatch.setattr(hub, "snapshot_download", download)
-        reports: list[Progress] = []
-
-        def pause() -> None:
-            if reports and reports[-1].done > 3:
-                raise Cancelled
-
-        with pytest.raises(Cancelled):
-            fetch(entry(HubSource("org/name")), reports.append, pause=pause)
-        assert ended.wait(10)
-        assert (reports[-1].total, reports[-1].unit) == (100, "bytes")
 
 
 def test_the_overview_tells_how_each_stands(

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 import tomllib
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -96,6 +97,13 @@ def test_every_module_of_ours_goes_along(analysis):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         assert name in hidden or name == "app.__main__"
     assert {"app.engine.worker", "app.studies.workbench", "app.selftest.plot"} <= hidden
+
+
+def test_keyrings_of_every_system_go_along(spec, analysis):
+    named = {point.value for point in entry_points(group="keyring.backends")}
+    assert {"keyring.backends.Windows", "keyring.backends.SecretService"} <= named
+    assert named <= set(analysis["hiddenimports"])
+    assert "keyring" in spec.METADATA
 
 
 def test_hidden_imports_exist(analysis):
