@@ -14,9 +14,9 @@ from app.cli.catalogued import catalogue, models_named
 from app.cli.comparison_table import show_comparison
 from app.cli.interrupt import Interrupt
 from app.cli.model_tables import megabytes, show_check, show_kept, show_places, show_scan
+from app.cli.overview_table import show_overview
 from app.cli.progress_line import ProgressLine
 from app.cli.screen import remarks, results, say
-from app.cli.tables import show_overview
 from app.library.checking import check_named
 from app.library.comparing import compare_named
 from app.library.kept import kept_of
