@@ -11,6 +11,7 @@ import typer
 
 from app import files
 from app.cli.catalogued import catalogue, models_named
+from app.cli.comparison_table import show_comparison
 from app.cli.hub_login import login, logout
 from app.cli.interrupt import STOPPED, Interrupt
 from app.cli.model_tables import (
@@ -21,11 +22,12 @@ from app.cli.model_tables import (
     show_places,
     show_scan,
 )
+from app.cli.overview_table import show_overview
 from app.cli.progress_line import ProgressLine
 from app.cli.screen import remarks, results, say
-from app.cli.tables import show_overview
 from app.library.catalogue import Catalogue
 from app.library.checking import Check, check_named
+from app.library.comparing import compare_named
 from app.library.entries import HubSource
 from app.library.hash_check import check_hashes, files_of
 from app.library.kept import kept_of
@@ -115,6 +117,21 @@ def _hashes_right(offered: Catalogue, found: Check) -> bool:
             show_hashes(results(), name, hashes)
             right = right and not hashes.wrong
     return right
+
+
+@models.command()
+def compare(
+    target: Annotated[str, typer.Argument(help="A model, or the folder of one.")],
+    draft: Annotated[str, typer.Argument(help="What is to guess for it, named as the target.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare two models: ids, special tokens, templates, context; exit code 0 if they fit."""
+    found = compare_named(catalogue(), target, draft)
+    if as_json:
+        say(results(), json.dumps(msgspec.to_builtins(found, enc_hook=str), indent=2))
+    else:
+        show_comparison(results(), found)
+    raise typer.Exit(0 if found.fits else 1)
 
 
 @models.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from rich.console import Console
 from rich.style import Style
@@ -14,8 +13,6 @@ from app.appraisal.findings import findings
 from app.appraisal.time_split import time_split
 from app.appraisal.waits import waits
 from app.cli.screen import put, say
-from app.library.examining import folder_bytes
-from app.library.overview import ModelStanding, Overview, PairStanding
 from app.reports.plain_text import pictured
 from app.run.figures import FIGURES, agreement, decimal, promise
 from app.run.flagged import cautions, marked
@@ -64,30 +61,6 @@ def _show_worth(console: Console, record: RunRecord) -> None:
     put(console, table(("Milliseconds a loop", *lanes), rows))
     rows = [(f"{row.lane}: {row.label}", *map(decimal, row.milliseconds)) for row in waits(record)]
     put(console, table(("Milliseconds of waiting", "p50", "p90", "p95"), rows))
-
-
-def show_overview(console: Console, found: Overview, own_catalogue: Path) -> None:
-    """What the catalogue offers, and how it stands on this machine."""
-    head = ("Pair", "Title", "Method", "On this machine")
-    put(console, table(head, map(_pair_row, found.pairs), title="Pairs"))
-    head = ("Model", "Title", "Licence", "On this machine")
-    put(console, table(head, map(_model_row, found.models), title="Models"))
-    for model in found.models:
-        if model.fault:
-            say(console, f"{model.entry.name}: {model.fault}", style=Style(color="red"))
-    say(console, f"Your own entries go into {own_catalogue}")
-
-
-def _pair_row(pair: PairStanding) -> tuple[str, ...]:
-    mark = " (default)" if pair.default else ""
-    return pair.entry.name + mark, pair.entry.title, pair.entry.method, pair.standing
-
-
-def _model_row(model: ModelStanding) -> tuple[str, ...]:
-    size = f", {model.download_bytes / 1e6:.0f} MB" if model.download_bytes else ""
-    if model.folder is not None:
-        size = f", {folder_bytes(model.folder) / 1e6:,.0f} MB"
-    return model.entry.name, model.entry.title, model.entry.licence, model.standing + size
 
 
 def _counted(record: RunRecord) -> list[str]:

@@ -11,9 +11,11 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QLabel, QVBox
 
 from app.gui.fields import Choice, Field, Row, option_field
 from app.gui.form_rows import METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, RowSpec
+from app.gui.pair_offers import PairOffers
 from app.gui.plain import label, scaled_font, tip
 from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
+from app.library.overview import Overview
 from app.run.methods import METHODS
 from app.run.settings import OptionValue, Precision, RunSettings, Sampling
 
@@ -30,6 +32,8 @@ class Form(QWidget):
         super().__init__(parent)
         self.setObjectName("form")
         self._catalogue = catalogue
+        self._offers = PairOffers(catalogue)
+        self._notes: tuple[str, ...] = ()
         self.rows: dict[str, Row] = {}
         self._option_rows: dict[str, dict[str, Row]] = {}
         self._column = QVBoxLayout(self)
@@ -48,6 +52,11 @@ class Form(QWidget):
         return next((pair for pair in self._catalogue.pairs if pair.name == name), None)
 
     @property
+    def waits(self) -> bool:
+        """Whether the pair may have to be fetched first, which choosing it does not begin."""
+        return self._offers.waits(self.pair)
+
+    @property
     def precision(self) -> Precision | None:
         """The target's precision; None leaves it to the machine."""
         return self.rows["precision"].field.get()
@@ -56,9 +65,19 @@ class Form(QWidget):
         """Offers the pairs of another catalogue, and keeps the choice if it is still among them."""
         self._catalogue = catalogue
         before = self.pair
-        self._pairs.offer(_offers(catalogue))
+        self._offers = self._offers.renewed(catalogue)
+        self._pairs.offer(self._offers.offers())
         if self.pair != before:
             self._take_pair()
+
+    def show_standings(self, found: Overview) -> None:
+        """Offers the pairs on this machine first, and says of the others what is to be fetched."""
+        waited = self.waits
+        self._offers = PairOffers(self._catalogue, found)
+        self._pairs.offer(self._offers.offers())
+        self.show_notes(self._notes)
+        if waited and not self.waits:
+            self.pair_changed.emit()
 
     def choose_pair(self, name: str | None) -> None:
         """Chooses a pair, with the method and draft length that it comes with."""
@@ -115,8 +134,10 @@ class Form(QWidget):
 
     def show_notes(self, notes: Iterable[str]) -> None:
         """Shows what loading has found out about the pair."""
+        self._notes = tuple(notes)
         pair = self.pair
-        self.note.setText("\n".join(filter(None, (pair.note if pair else "", *notes))))
+        told = (pair.note if pair else "", self._offers.note(pair), *self._notes)
+        self.note.setText("\n".join(filter(None, told)))
 
     def suggest(self, sampling: Sampling | None) -> None:
         """Shows the sampling that the model's makers suggest; it is never applied unasked."""
@@ -134,7 +155,7 @@ class Form(QWidget):
         for small in (self.note, self.suggestion):
             scaled_font(small, 0.88)
         self._section("Pair")
-        self._pairs = Choice(_offers(self._catalogue))
+        self._pairs = Choice(self._offers.offers())
         self._wide("pair", "Pair", self._pairs, "A target and what guesses ahead of it.")
         self._column.addWidget(self.note)
         self._grid(PAIR_ROWS)
@@ -208,7 +229,7 @@ class Form(QWidget):
         )
         self.rows["method"].field.put(pair.method)
         self.rows["draft_length"].field.put(pair.draft_length)
-        self.note.setText(pair.note)
+        self.show_notes(())
         self._refresh()
         self.pair_changed.emit()
 
@@ -243,10 +264,6 @@ class Form(QWidget):
 
     def _value(self, name: str) -> Any:
         return self.rows[name].field.get()
-
-
-def _offers(catalogue: Catalogue) -> list[tuple[str, str]]:
-    return [(pair.title, pair.name) for pair in catalogue.pairs]
 
 
 def section_label(title: str) -> QLabel:

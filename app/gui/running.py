@@ -70,9 +70,9 @@ class Running(QObject):
         self.changed.emit()
 
     def prepare(self) -> None:
-        """Makes the chosen pair ready."""
+        """Makes the chosen pair ready, unless it has to be fetched: that is for a run to do."""
         pair = self._page.form.pair
-        if pair is not None:
+        if pair is not None and not self._page.form.waits:
             self._link.prepare(pair.name, self._page.form.precision, None)
             self.changed.emit()
 

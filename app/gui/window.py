@@ -14,6 +14,7 @@ from app.gui.background import Background
 from app.gui.engine_link import EngineLink, Trouble
 from app.gui.frame_clock import FrameClock
 from app.gui.kept_runs import KeptRuns
+from app.gui.pair_standings import PairStandings
 from app.gui.picture import picture_of
 from app.gui.plain import tip
 from app.gui.playground import Playground
@@ -76,6 +77,7 @@ class MainWindow(QMainWindow):
         self.count = PromptCount(self.page.prompt, link, self)
         self.kept = KeptRuns(history, self.background)
         self.running = Running(link, self.page, self.kept)
+        self.standings = PairStandings(self.page.form, self.background, catalogue)
         self.desk = RunsDesk(self, self.kept)
         self.train = TrainPage(catalogue, theme.colours, files.data_folder() / "trained")
         self.training = TrainDesk(link, self.train, self.background, catalogue)
@@ -101,6 +103,7 @@ class MainWindow(QMainWindow):
         self.focus_prompt()
         self.start_clocks()
         self.running.prepare()
+        self.standings.look()
 
     def frame(self) -> None:
         """The fast clock: takes in what has come, and renews what is due."""
@@ -244,6 +247,7 @@ class MainWindow(QMainWindow):
         elif isinstance(message, Prepared):
             self.page.form.suggest(message.target.suggested_sampling)
             self.page.form.show_notes(message.notes)
+            self.standings.look()
             self.count.ask()
         elif isinstance(message, Audited):
             self.page.notice.show_audit(message)
@@ -340,6 +344,7 @@ class MainWindow(QMainWindow):
     def _adopt(self, catalogue: Catalogue, pair: str) -> None:
         """Takes on another catalogue, and chooses a pair of it."""
         self.page.form.take_catalogue(catalogue)
+        self.standings.take_catalogue(catalogue)
         self.page.form.choose_pair(pair)
         self.show_playground()
         title = catalogue.pair(pair).title

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -14,6 +14,9 @@ from app.run.problems import Problem
 
 Standing = Literal["ready", "to be converted", "to be fetched", "faulty"]
 """`ready`: loads now. `faulty`: nothing the program does will make it load."""
+
+STANDINGS: tuple[Standing, ...] = get_args(Standing)
+"""From the best to the worst."""
 
 
 class ModelStanding(msgspec.Struct, frozen=True):
@@ -34,6 +37,13 @@ class PairStanding(msgspec.Struct, frozen=True):
     entry: PairEntry
     standing: Standing
     default: bool
+    download_bytes: int | None = 0
+    """What fetching its models will transfer; None: one of them does not say."""
+
+    @property
+    def words(self) -> str:
+        """How it stands, in words."""
+        return standing_words(self.standing, self.download_bytes)
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -41,17 +51,31 @@ class Overview(msgspec.Struct, frozen=True):
 
     models: tuple[ModelStanding, ...]
     pairs: tuple[PairStanding, ...]
+    """The default first, then by how they stand."""
     faults: tuple[Fault, ...]
 
 
 def overview(catalogue: Catalogue) -> Overview:
     """Looks at every model of the catalogue on this machine; asks no network."""
     models = {entry.name: _model_standing(entry) for entry in catalogue.models}
-    pairs = (
-        PairStanding(entry, _pair_standing(entry, models), entry.name == catalogue.default)
+    pairs = [
+        _pair_standing(entry, models, default=entry.name == catalogue.default)
         for entry in catalogue.pairs
-    )
+    ]
+    pairs.sort(key=lambda pair: (not pair.default, STANDINGS.index(pair.standing)))
     return Overview(tuple(models.values()), tuple(pairs), catalogue.faults)
+
+
+def standing_words(standing: Standing, download_bytes: int | None) -> str:
+    """How something stands, with what is to be fetched."""
+    return f"{standing}, {size_words(download_bytes)}" if standing == "to be fetched" else standing
+
+
+def size_words(size: int | None) -> str:
+    """So many bytes, as a person reads them."""
+    if size is None:
+        return "size unknown"
+    return f"{size / 1e9:.1f} GB" if size >= 999.5e6 else f"{size / 1e6:.0f} MB"
 
 
 def _model_standing(entry: ModelEntry) -> ModelStanding:
@@ -67,7 +91,13 @@ def _model_standing(entry: ModelEntry) -> ModelStanding:
     return ModelStanding(entry, "to be converted")
 
 
-def _pair_standing(pair: PairEntry, models: dict[str, ModelStanding]) -> Standing:
-    """The worst standing of its models."""
-    order: tuple[Standing, ...] = ("ready", "to be converted", "to be fetched", "faulty")
-    return max((models[name].standing for name in pair.models), key=order.index)
+def _pair_standing(
+    pair: PairEntry, models: dict[str, ModelStanding], *, default: bool
+) -> PairStanding:
+    """A pair: the worst standing of its models, and all that is to be fetched for them."""
+    parts = [models[name] for name in pair.models]
+    standing = max((part.standing for part in parts), key=STANDINGS.index)
+    sizes = [part.download_bytes for part in parts if part.standing == "to be fetched"]
+    known = [size for size in sizes if size is not None]
+    total = sum(known) if len(known) == len(sizes) else None
+    return PairStanding(pair, standing, default, total)

@@ -17,6 +17,7 @@ from app.library.yaml_nodes import compose_text, keys, node_at
 from app.run.problems import Problem
 
 _BOM = "\ufeff"
+_NULL = "tag:yaml.org,2002:null"
 
 
 def offer_head(file: Path, catalogue: Catalogue, target: str, head: Path) -> str:
@@ -48,12 +49,19 @@ def _with_entries(file: Path, text: str, section: str, entries: Section) -> str:
     end = "\r\n" if "\r\n" in text else "\n"
     top, _ = compose_text(file, text)
     places = [(key, value) for name, key, value in keys(top) if name == section] if top else []
+    if not places and top is not None and top.flow_style:
+        return _in_braces(text, top, {section: entries})
     if not places:
         margin = top.start_mark.column if top else 0
         lines = _indented(written({section: entries}), margin)
         joint = end if text and not text.endswith("\n") else ""
         return text + joint + end.join(lines) + end
     key, value = places[0]
+    within = top is not None and top.flow_style
+    if isinstance(value, yaml.MappingNode) and value.flow_style and (value.value or within):
+        return _in_braces(text, value, entries)
+    if not value.value or value.tag == _NULL:  # `{}`, `~` and nothing at all make room
+        text = text[: value.start_mark.index] + text[value.end_mark.index :]
     inside = isinstance(value, yaml.MappingNode) and value.value
     margin = value.value[0][0].start_mark.column if inside else key.start_mark.column + 2
     lines = _indented(written(entries), margin)
@@ -61,6 +69,15 @@ def _with_entries(file: Path, text: str, section: str, entries: Section) -> str:
     if not cut:
         text, cut = text + end, len(text) + len(end)
     return text[:cut] + end.join(lines) + end + text[cut:]
+
+
+def _in_braces(text: str, node: yaml.MappingNode, entries: object) -> str:
+    """The text with entries put first into a mapping that is written in braces."""
+    flow = yaml.safe_dump(
+        entries, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6
+    )
+    at = text.index("{", node.start_mark.index) + 1
+    return f"{text[:at]}{flow.strip()[1:-1]}{', ' if node.value else ''}{text[at:]}"
 
 
 def _indented(text: str, margin: int) -> list[str]:

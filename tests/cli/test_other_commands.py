@@ -12,6 +12,8 @@ import pytest
 from recorded import hostile_record, run_record
 
 from app import __main__ as entry
+from app import files
+from app.library.catalogue import load_catalogue
 from app.reports import read_record, write_report
 
 TESTS = Path(__file__).parents[1]
@@ -134,6 +136,22 @@ def test_models_lists_the_catalogue_and_tells_its_faults(call, tmp_path):
     for word in ("embedded (default)", "smollm2-135m-instruct", "to be fetched", str(own)):
         assert word in done.out
     assert "line 3" in done.err
+
+
+@pytest.mark.parametrize("width", [100, 80])
+def test_the_list_of_models_fits_a_terminal_and_cuts_no_name(call, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("app.library.sources.find_in_cache", lambda source: None)
+    done = call("models")
+    tables = done.out[: done.out.index("Gated:")].splitlines()
+    assert max(len(line.rstrip()) for line in tables) <= width
+    catalogue = load_catalogue([files.shipped_catalogue()])
+    first = {line.split()[0] for line in tables if line.split()}
+    assert {entry.name for entry in (*catalogue.pairs, *catalogue.models)} <= first
+    row = next(line for line in tables if line.split()[:1] == ["qwen2.5-72b"])
+    for word in ("72.71 B", "Qwen", "no", "145.4 GB"):
+        assert word in row
+    assert "EAGLE-3 heads are not run by this version yet" in done.out
 
 
 def test_fetch_takes_the_models_of_a_pair_once(call, monkeypatch, tmp_path):

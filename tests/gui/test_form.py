@@ -12,6 +12,8 @@ from app.gui.form import Form
 from app.gui.plain import whole_unicode
 from app.gui.prompt_field import PromptField
 from app.library.catalogue import Catalogue
+from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry
+from app.library.overview import Overview, PairStanding
 from app.run.methods import METHODS, Option
 from app.run.settings import RunSettings, Sampling
 
@@ -107,6 +109,71 @@ def test_changing_models_asks_for_them(form, qtbot):
         form.rows["precision"].field.put("nf4")
     with qtbot.waitSignal(form.pair_changed):
         form.choose_pair("embedded-nf4-draft")
+
+
+def standing(pair, standing, size=0):
+    return PairStanding(pair, standing, default=False, download_bytes=size)
+
+
+def offered(form: Form) -> list[str]:
+    field = form.rows["pair"].field
+    return [field.itemText(i) for i in range(field.count())]
+
+
+@pytest.fixture
+def far(application, theme):
+    """A form with pairs of a hub: the default is the last of them."""
+    models = tuple(ModelEntry(name, name, HubSource(f"a/{name}")) for name in ("one", "two"))
+    pairs = tuple(PairEntry(name, name.upper(), name, "ngram") for name in ("one", "two"))
+    made = Form(
+        Catalogue(
+            (*models, ModelEntry("own", "own", FolderSource("/own"))),
+            (
+                *pairs,
+                PairEntry("own", "OWN", "own", "ngram"),
+                PairEntry("home", "HOME", "own", "ngram"),
+            ),
+            "home",
+        )
+    )
+    made.show()
+    yield made
+    made.close()
+    made.deleteLater()
+
+
+def test_pairs_on_this_machine_come_before_those_to_be_fetched(far):
+    assert offered(far) == ["HOME", "ONE", "TWO", "OWN"]
+    pairs = {pair.name: pair for pair in far._catalogue.pairs}
+    found = Overview(
+        (),
+        (
+            standing(pairs["home"], "ready"),
+            standing(pairs["two"], "ready"),
+            standing(pairs["own"], "to be converted"),
+            standing(pairs["one"], "to be fetched", 16_219_330_848),
+        ),
+        (),
+    )
+    far.show_standings(found)
+    assert offered(far) == ["HOME", "TWO", "OWN (to be converted)", "ONE (to be fetched, 16.2 GB)"]
+    assert far.pair.name == "home"
+
+
+def test_a_pair_that_has_to_be_fetched_waits_for_a_run_and_says_so(far, qtbot):
+    far.choose_pair("one")
+    assert far.waits  # it is not known yet
+    pair = far.pair
+    far.show_standings(Overview((), (standing(pair, "to be fetched", None),), ()))
+    assert far.waits
+    assert far.note.text() == "Not on this machine: a run fetches it first (size unknown)."
+    far.show_notes(["It is nf4."])
+    with qtbot.waitSignal(far.pair_changed):
+        far.show_standings(Overview((), (standing(pair, "ready"),), ()))
+    assert not far.waits
+    assert far.note.text() == "It is nf4."
+    far.choose_pair("own")
+    assert not far.waits
 
 
 def test_an_empty_catalogue_still_opens(application, theme):

@@ -72,6 +72,18 @@ def test_run_pressed_while_the_pair_is_made_ready_waits_for_it(window, client, p
     assert any(isinstance(command, Run) for command in client.sent)
 
 
+def test_choosing_a_pair_of_a_hub_fetches_nothing_but_a_run_does(window, client, monkeypatch):
+    monkeypatch.setattr("app.library.sources.find_in_cache", lambda source: None)
+    sent = len(client.sent)
+    window.page.form.choose_pair("qwen2.5-72b-1.5b")
+    assert not any(isinstance(command, Prepare) for command in client.sent[sent:])
+    assert window.background.wait(10)
+    window.frame()
+    assert "a run fetches it first (148.5 GB)" in window.page.form.note.text()
+    window.run()
+    assert client.sent[-1].settings.pair == "qwen2.5-72b-1.5b"
+
+
 def test_stop_forgets_the_run_that_waits(window, client, play):
     window.page.form.choose_pair("embedded-nf4-draft")
     window.run()

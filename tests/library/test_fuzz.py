@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from app.library.catalogue import load_catalogue
+from app.library.compatibility import report
 from app.library.head_folder import HeadShape, MadeFor, check_head
 from app.library.preflight import check
 from app.models.draft_head import DraftHead
@@ -94,7 +95,11 @@ models:
       hub: owner/name
       revision: main
     licence: MIT
+    gated: true
     download_bytes: 123
+    shape: {parameters: 9, layers: 1, hidden: 2, heads: 2, key_value_heads: 1, head_size: 1,
+      intermediate: 4, vocabulary: 3, tied: false}
+    facts_from: here
   head: {title: Head, source: {folder: heads/one}}
 pairs:
   mine: &pair
@@ -168,12 +173,13 @@ def test_indices_of_shards(make_folder: Callable[..., Path], watched: Callable[.
 
 
 def test_tokenizers(make_folder: Callable[..., Path], watched: Callable[..., int]) -> None:
-    folder = make_folder()
+    folder, target = make_folder(), make_folder("target", hidden=16)
     file = folder / "tokenizer.json"
     spoilt = mutations(file.read_bytes(), 5, COUNT // 4)
 
     def read() -> None:
         check(folder)
+        assert report(target, folder).sentence
         tokenizer = Tokenizer(folder)
         ids = tokenizer.encode_prompt("Hello <s> 1", raw=True)
         tokenizer.decode(ids)

@@ -151,8 +151,25 @@ def test_a_file_that_cannot_be_read_is_left_as_it_is(file, head, text, words):
 
 
 @pytest.mark.parametrize(
-    "text", ["models: {}\n", "{default: embedded}\n", "models: ~\n", "default: embedded\n...\n"]
+    ("text", "kept"),
+    [
+        ("models: {}\n", "models:"),
+        ("models: {}  # none yet\r\npairs: {}", "# none yet"),
+        ("models: ~\npairs: null # none\n", "# none"),
+        ("{default: embedded}\n", "default: embedded}\n"),
+        ("{models: {}, default: embedded}", "default: embedded}"),
+        ("models: {own: {title: Own, source: {folder: '/o'}}} # one\n", "/o'}}} # one\n"),
+        ("models: {\n  own: {title: Own, source: {folder: '/o'}},\n}\n", "/o'}},\n}\n"),
+        ("models:\n  own: {title: Own, source: {folder: /o}}\npairs: {}\n", "folder: /o}}\n"),
+    ],
 )
+def test_sections_in_braces_are_added_to(file, head, text, kept):
+    file.write_bytes(text.encode())
+    offered(file, head)
+    assert kept in file.read_bytes().decode()
+
+
+@pytest.mark.parametrize("text", ["default: embedded\n...\n", "models: &a {}\npairs: *a\n"])
 def test_what_cannot_be_added_to_is_left_as_it_is_with_the_lines_to_add(file, head, text):
     file.write_text(text)
     with pytest.raises(Problem) as caught:
@@ -188,14 +205,14 @@ def test_a_head_that_is_offered_is_not_offered_again(file, head):
 
 
 def test_a_target_that_is_a_folder_gets_an_entry_once(file, head, tmp_path):
-    target = tmp_path / "llama-3.2-1b"
+    target = tmp_path / "my-llama"
     target.mkdir()
     name = offered(file, head, str(target))
-    assert name == "llama-3.2-1b-head"
+    assert name == "my-llama-head"
     other = tmp_path / "other"
     other.mkdir()
     again = offered(file, other, str(target))
-    assert catalogue().pair(again).target == catalogue().pair(name).target == "llama-3.2-1b"
+    assert catalogue().pair(again).target == catalogue().pair(name).target == "my-llama"
 
 
 def test_a_target_that_is_a_folder_takes_no_models_name(file, head, tmp_path):

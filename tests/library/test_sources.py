@@ -9,12 +9,13 @@ import subprocess
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app import files
 from app.library.catalogue import Catalogue
-from app.library.entries import FolderSource, ModelEntry, PairEntry, Source, WheelSource
+from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry, Source, WheelSource
 from app.library.overview import overview
 from app.library.preflight import check
 from app.library.sources import fetch, locate
@@ -35,8 +36,8 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("a connection was tried"))
 
 
-def entry(source: Source, name: str = "tiny") -> ModelEntry:
-    return ModelEntry(name, "Tiny", source)
+def entry(source: Source, name: str = "tiny", **facts: Any) -> ModelEntry:
+    return ModelEntry(name, "Tiny", source, **facts)
 
 
 def get(model: ModelEntry) -> Path:
@@ -278,3 +279,45 @@ def test_the_overview_tells_how_each_stands(
     assert "no folder" in told.models[3].fault
     assert [pair.standing for pair in told.pairs] == ["ready", "to be fetched", "faulty"]
     assert [pair.default for pair in told.pairs] == [True, False, False]
+    assert [pair.download_bytes for pair in told.pairs] == [0, 5, 0]
+    assert told.pairs[1].words == "to be fetched, 0 MB"
+
+
+def test_the_overview_tells_the_default_then_what_is_here_and_all_there_is_to_fetch(
+    make_folder: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.library.sources.find_in_cache", lambda source: None)
+    models = (
+        entry(FolderSource(str(make_folder())), "here"),
+        entry(HubSource("a/big"), "big", download_bytes=15_231_233_024),
+        entry(HubSource("a/small"), "small", download_bytes=988_097_824),
+        entry(HubSource("a/vague"), "vague"),
+    )
+    pairs = (
+        PairEntry("far", "F", "big", "draft-model", "small"),
+        PairEntry("vague", "V", "big", "draft-model", "vague"),
+        PairEntry("here", "H", "here", "ngram"),
+        PairEntry("half", "N", "here", "draft-model", "small"),
+    )
+    told = overview(Catalogue(models, pairs, "vague"))
+    assert [(pair.entry.name, pair.words) for pair in told.pairs] == [
+        ("vague", "to be fetched, size unknown"),
+        ("here", "ready"),
+        ("far", "to be fetched, 16.2 GB"),
+        ("half", "to be fetched, 988 MB"),
+    ]
+
+
+def test_a_head_that_this_version_does_not_run_is_never_fetched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def download(*_: object, **__: object) -> Path:
+        raise AssertionError("fetched")
+
+    monkeypatch.setattr("app.library.sources.fetch_from_hub", download)
+    head = entry(HubSource("a/head"), "head", kind="eagle-3")
+    with pytest.raises(Problem, match="EAGLE-3 heads are not run by this version yet"):
+        fetch(head, lambda progress: None, pause=lambda: None)
+    (told,) = overview(Catalogue((head,))).models
+    assert told.standing == "faulty"
+    assert "EAGLE-3" in told.fault
