@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -120,6 +120,19 @@ class Choice(QComboBox):
             self.setItemData(self.count() - 1, tip(text), Qt.ItemDataRole.ToolTipRole)
         self.put(chosen)
         self.blockSignals(False)
+
+    def mark(self, reasons: Mapping[Any, str]) -> None:
+        """Strikes through the offers that cannot be used, and says why on hover."""
+        for place in range(self.count()):
+            text, reason = self.itemText(place), reasons.get(self.itemData(place), "")
+            font = self.font()
+            font.setStrikeOut(bool(reason))
+            told = f"{text}\nCannot be used: {reason}" if reason else text
+            self.setItemData(place, font, Qt.ItemDataRole.FontRole)
+            self.setItemData(place, tip(told), Qt.ItemDataRole.ToolTipRole)
+            self.setItemData(place, told, Qt.ItemDataRole.AccessibleTextRole)
+            muted = self.palette().placeholderText() if reason else None
+            self.setItemData(place, muted, Qt.ItemDataRole.ForegroundRole)
 
     def put(self, value: Any) -> None:
         """Chooses the offer with this value, or the first."""

@@ -73,7 +73,9 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> Path | None:
-        """Its folder, or its file."""
+        """Its folder, or its file; of a fault the file that it is in."""
+        if self.fault is not None:
+            return self.fault.file
         return self.examined.path if self.examined else None
 
 
@@ -142,13 +144,12 @@ def _of_found(found: Found, offering: Offering) -> Listed:
 
 
 def _of_fault(fault: Fault) -> Listed:
-    place = f"line {fault.line}, column {fault.column}"
     return Listed(
         key=f"fault {fault.file} {fault.line} {fault.column} {fault.message}",
-        title=f"{fault.file.name}, {place}",
+        title=f"{fault.file.name}, line {fault.line}, column {fault.column}",
         where=CATALOGUE,
         standing="faulty",
-        reason=f"{fault.file}, {place}: {fault.message}",
+        reason=fault.message,
         remedy=fault.remedy,
         fault=fault,
     )
