@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
+from app.library.shape import Shape
 from app.run.methods import Drafter
 from app.run.settings import Precision
 
@@ -52,6 +53,10 @@ class ResourceSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
 
 Source = WheelSource | FolderSource | HubSource | ResourceSource
 
+EntryKind = Literal["model", "eagle-3"]
+"""`model`: a language model, or a draft head of this program's own. `eagle-3`: a published EAGLE-3
+head, listed so that it is known of; this version does not run it."""
+
 
 class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One model on offer."""
@@ -63,6 +68,18 @@ class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     download_bytes: _Bytes | None = None
     """What fetching it transfers, where the catalogue knows."""
     note: str = ""
+    kind: EntryKind = "model"
+    gated: bool | None = None
+    """Whether its hub asks for a licence to be accepted first; None: the catalogue does not know."""
+    shape: Shape | None = None
+    """Its sizes, where the catalogue knows them all."""
+    facts_from: str = ""
+    """Where licence, sizes and the rest were read."""
+
+    @property
+    def not_run(self) -> str:
+        """Why this version does not run it; empty for what it runs."""
+        return "" if self.kind == "model" else "EAGLE-3 heads are not run by this version yet."
 
 
 class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,6 +21,7 @@ from app.library.entries import (
     Source,
     WheelSource,
 )
+from app.library.shape import Shape
 from app.library.yaml_nodes import fault_at, keys, node_at, repeated_key, value_of, yaml_fault
 from app.run.methods import METHODS
 
@@ -51,11 +52,15 @@ class PlacedPair(msgspec.Struct, frozen=True):
     names: tuple[tuple[str, Fault], ...]
 
     def faults(self, models: Mapping[str, ModelEntry]) -> list[Fault]:
-        """The faults of the names that are no models; empty for a usable pair."""
+        """The faults of the names that are no usable models; empty for a usable pair."""
+        unusable = {
+            name: models[name].not_run if name in models else nearest(name, models)
+            for name, _ in self.names
+        }
         return [
-            msgspec.structs.replace(fault, remedy=nearest(name, models))
+            msgspec.structs.replace(fault, remedy=unusable[name])
             for name, fault in self.names
-            if name not in models
+            if unusable[name]
         ]
 
 
@@ -71,6 +76,9 @@ class EntryReader:
         source = value.get("source")
         if isinstance(source, dict):
             value["source"] = self._tagged(source, node_at(node, ["source"]))
+        shape = value.get("shape")
+        if isinstance(shape, dict):
+            self._refuse_unknown(Shape, shape, node=node_at(node, ["shape"]))
         entry = self._checked(ModelEntry, value, node=node)
         if isinstance(entry.source, FolderSource):
             folder = self._folder(entry.source.path, node_at(node, ["source", "folder"]))

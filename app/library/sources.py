@@ -28,6 +28,7 @@ def locate(entry: ModelEntry) -> Path | None:
 
 def look(entry: ModelEntry) -> Path | None:
     """As `locate`, but raises Problem for a model that no fetching will make ready."""
+    _refuse_not_run(entry)
     source = entry.source
     if isinstance(source, ResourceSource):
         return check_folder(files.resource(source.path))
@@ -37,6 +38,15 @@ def look(entry: ModelEntry) -> Path | None:
             return check_folder(place)
     folder = find_in_cache(source) if isinstance(source, HubSource) else _conversion(entry)
     return folder if folder is not None and is_whole(folder) else None
+
+
+def _refuse_not_run(entry: ModelEntry) -> None:
+    """Raises Problem for an entry that the catalogue only tells of."""
+    if entry.not_run:
+        raise Problem(
+            f"{entry.title} cannot be used: {entry.not_run}",
+            "Choose a pair with a draft model, or one with the n-gram method.",
+        )
 
 
 def conversion_of(entry: ModelEntry) -> Path | None:
@@ -69,6 +79,7 @@ def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause
     `pause` is called often and may raise Cancelled; what was begun is then never used. Raises
     Problem for whatever prevents it.
     """
+    _refuse_not_run(entry)
     if isinstance(entry.source, HubSource):
         ready = locate(entry)
         folder = ready or fetch_from_hub(entry.source, report=report, pause=pause)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from app import files
 from app.library.catalogue import Catalogue, load_catalogue
-from app.library.entries import FolderSource, HubSource, ResourceSource, WheelSource
+from app.library.entries import FolderSource, HubSource, ModelEntry, ResourceSource, WheelSource
+from app.library.shape import Shape
 from app.run.problems import Problem
 
 GOOD = """
@@ -46,6 +47,122 @@ def test_what_ships_is_sound() -> None:
     assert isinstance(catalogue.model(embedded.head).source, ResourceSource)
     assert (copy.method, copy.draft, copy.draft_precision) == ("draft-model", copy.target, "nf4")
     assert isinstance(catalogue.model(embedded.target).source, WheelSource)
+
+
+def shipped() -> dict[str, ModelEntry]:
+    return {model.name: model for model in load_catalogue([files.shipped_catalogue()]).models}
+
+
+# The numbers in the safetensors files of each model, as its hub counts them.
+COUNTED = {
+    "smollm2-135m-instruct": 134_515_008,
+    "smollm2-360m": 361_821_120,
+    "smollm2-1.7b": 1_711_376_384,
+    "smollm3-3b": 3_075_098_624,
+    "gemma-3-270m": 268_098_176,
+    "gemma-3-1b": 999_885_952,
+    "qwen2.5-0.5b": 494_032_768,
+    "qwen2.5-1.5b": 1_543_714_304,
+    "qwen2.5-3b": 3_085_938_688,
+    "qwen2.5-7b": 7_615_616_512,
+    "qwen2.5-14b": 14_770_033_664,
+    "qwen2.5-32b": 32_763_876_352,
+    "qwen2.5-72b": 72_706_203_648,
+    "qwen3-4b": 4_022_468_096,
+    "qwen3-8b": 8_190_735_360,
+    "qwen3-14b": 14_768_307_200,
+    "qwen3-32b": 32_762_123_264,
+    "llama-3.2-1b": 1_235_814_400,
+    "llama-3.2-3b": 3_212_749_824,
+    "llama-3.1-8b": 8_030_261_248,
+    "llama-3.3-70b": 70_553_706_496,
+    "mistral-7b": 7_248_023_552,
+    "mistral-small-24b": 23_572_403_200,
+}
+# These two files hold the table of embeddings a second time, as the output layer that it is.
+STORED_TWICE = {"qwen3-0.6b": 751_632_384, "qwen3-1.7b": 2_031_739_904}
+# Millions without the embeddings, of the language part: Gemma 3 technical report, table 1.
+WITHOUT_EMBEDDINGS = {"gemma-3-4b": 3209, "gemma-3-12b": 10759, "gemma-3-27b": 25600}
+
+
+def parameters(name: str, shape: Shape) -> int:
+    """Every weight of a decoder of the Llama kind, matrix by matrix; what its family adds."""
+    inner, shared = shape.heads * shape.head_size, shape.key_value_heads * shape.head_size
+    queries = inner * shape.hidden
+    keys_and_values = 2 * shared * shape.hidden
+    output = shape.hidden * inner
+    gate_up_down = 3 * shape.hidden * shape.intermediate
+    norms = 2 * shape.hidden
+    if name.startswith("qwen2.5"):  # biases of queries, keys and values
+        norms += inner + 2 * shared
+    if name.startswith(("qwen3", "gemma-3")):  # norms of a head's queries and keys
+        norms += 2 * shape.head_size
+    if name.startswith("gemma-3"):  # norms behind attention and feed-forward, too
+        norms += 2 * shape.hidden
+    layer = queries + keys_and_values + output + gate_up_down + norms
+    tables = 1 if shape.tied else 2
+    return tables * shape.vocabulary * shape.hidden + shape.layers * layer + shape.hidden
+
+
+def test_parameters_follow_from_the_sizes_and_are_the_published_ones() -> None:
+    shapes = {name: model.shape for name, model in shipped().items() if model.shape is not None}
+    assert shapes.keys() == COUNTED.keys() | STORED_TWICE.keys() | WITHOUT_EMBEDDINGS.keys()
+    for name, shape in shapes.items():
+        assert shape.parameters == parameters(name, shape), name
+        embeddings = shape.vocabulary * shape.hidden
+        if name in WITHOUT_EMBEDDINGS:
+            millions = (shape.parameters - embeddings) / 1e6
+            assert round(millions) == WITHOUT_EMBEDDINGS[name], name
+        else:
+            twice = embeddings if name in STORED_TWICE else 0
+            assert shape.parameters + twice == (COUNTED | STORED_TWICE)[name], name
+
+
+def test_what_is_fetched_has_two_bytes_for_every_counted_number() -> None:
+    counted = COUNTED | STORED_TWICE
+    for name, model in shipped().items():
+        if model.download_bytes and name in counted and isinstance(model.source, HubSource):
+            header = model.download_bytes - 2 * counted[name]
+            assert 0 <= header < 100_000, name
+
+
+def test_every_fact_that_ships_says_where_it_was_read() -> None:
+    for model in shipped().values():
+        facts = (model.licence, model.gated, model.download_bytes, model.shape)
+        if any(fact not in ("", None) for fact in facts):
+            assert model.facts_from, model.name
+
+
+def test_no_pair_that_ships_is_said_to_be_tested_but_what_is_embedded() -> None:
+    catalogue = load_catalogue([files.shipped_catalogue()])
+    for pair in catalogue.pairs:
+        sources = [catalogue.model(name).source for name in pair.models]
+        assert pair.tested == (not any(isinstance(one, HubSource) for one in sources)), pair.name
+
+
+def test_a_drafts_model_is_smaller_and_of_the_targets_kind() -> None:
+    catalogue = load_catalogue([files.shipped_catalogue()])
+    for pair in catalogue.pairs:
+        if pair.draft is None or pair.draft == pair.target:
+            continue
+        target, draft = catalogue.model(pair.target).shape, catalogue.model(pair.draft).shape
+        assert target is not None and draft is not None, pair.name
+        assert 3 * draft.parameters / 2 < target.parameters, pair.name
+        # Padding differs in Qwen2.5 and Gemma 3, by less than 2 %.
+        assert abs(target.vocabulary - draft.vocabulary) < 0.02 * target.vocabulary, pair.name
+
+
+def test_a_head_that_is_not_run_yet_is_listed_but_no_pair_can_use_it(tmp_path: Path) -> None:
+    text = GOOD + (
+        "  bad:\n    title: B\n    target: good\n    method: ngram-else-head\n    head: far\n"
+    )
+    text = text.replace("pairs:", "  far: {title: Far, kind: eagle-3, source: {hub: a/b}}\npairs:")
+    catalogue = load(tmp_path, text)
+    assert [pair.name for pair in catalogue.pairs] == ["good-pair"]
+    (fault,) = catalogue.faults
+    assert "head 'far'" in fault.message
+    assert fault.remedy == "EAGLE-3 heads are not run by this version yet."
+    assert [model.name for model in catalogue.models if model.not_run] == ["far"]
 
 
 def test_the_examples_in_what_ships_can_be_used(tmp_path: Path) -> None:
@@ -147,6 +264,15 @@ ONE_ENTRY = {
     "no title": ("    source: {folder: /m}\n", 3, 5, "Add"),
     "own name": (ENTRY + "    name: other\n", 5, 11, "Remove"),
     "hub": ("    title: T\n    source: {hub: just-a-name}\n", 4, 19, "spelling"),
+    "unknown size": (
+        ENTRY + "    shape: {parameters: 1, layer: 2}\n",
+        5,
+        28,
+        "layers",
+    ),
+    "size that is none": (ENTRY + "    shape: {parameters: 0}\n", 5, 25, "Correct"),
+    "size missing": (ENTRY + "    shape: {parameters: 1}\n", 5, 12, "Add"),
+    "kind": (ENTRY + "    kind: eagle-9\n", 5, 11, "Correct"),
     "checksum": (
         "    title: T\n    source: {wheel: w, version: v, sha256: abc, member: m}\n",
         4,
