@@ -46,8 +46,8 @@ class ModelsDesk(QObject):
         super().__init__(page)
         self._page, self._background, self._catalogue = page, background, catalogue
         self._scanning, self._taking = Cancellable(background), Cancellable(background)
-        self.keeping = ModelsKeeping(page, background)
-        self.pairing = ModelsPairing(page, background, chosen)
+        self.keeping = ModelsKeeping(page, background, catalogue)
+        self.pairing = ModelsPairing(page, background, catalogue, chosen)
         self._found: dict[Path, Found] = {}
         self._waiting: list[Path] = []
         """Paths that were dropped while others were looked into."""
@@ -61,7 +61,6 @@ class ModelsDesk(QObject):
         self.keeping.changed.connect(self.changed)
         self.keeping.moved.connect(self.look)
         self.pairing.changed.connect(self.changed)
-        self.pairing.take_catalogue(catalogue)
 
     def open(self) -> None:
         """The page is shown: lists what there is, and looks through this machine the first time."""
@@ -207,7 +206,7 @@ class ModelsDesk(QObject):
             self._page.notice.show_trouble(told, problems[0].remedy)
         if found:
             self._wanted = str(found[0].path)
-            self.look()
+        self.look()
         self.changed.emit()
         self.take(())
 

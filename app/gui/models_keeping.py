@@ -35,10 +35,9 @@ class ModelsKeeping(QObject):
     moved = Signal()
     """There is more or less on this machine than before."""
 
-    def __init__(self, page: ModelsPage, background: Background) -> None:
+    def __init__(self, page: ModelsPage, background: Background, catalogue: Catalogue) -> None:
         super().__init__(page)
-        self._page, self._background = page, background
-        self._catalogue = Catalogue()
+        self._page, self._background, self._catalogue = page, background, catalogue
         self._fetching = Cancellable(background)
         self._removing = False
         page.fetching.cancelled.connect(self.cancel)

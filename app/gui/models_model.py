@@ -48,7 +48,16 @@ COLUMNS: tuple[ColumnSpec, ...] = (
         lambda row: visible(row.title),
         lambda row: row.title.casefold(),
         "What the catalogue calls it, or how its folder or file is called.",
-        width=25,
+        width=24,
+    ),
+    ColumnSpec(
+        "State",
+        state_words,
+        lambda row: ORDER.index(row.standing),
+        "Ready: it loads now. To be fetched: by Fetch, or when a run needs it. Converted at first "
+        "use: a GGUF file is made into a folder first. Cannot be used: what the panel at the right "
+        "tells.",
+        width=20,
     ),
     ColumnSpec(
         "Kind",
@@ -57,15 +66,16 @@ COLUMNS: tuple[ColumnSpec, ...] = (
         "What the pairs of the catalogue use it as: target or draft. A head is a small layer that "
         "guesses for one target. GGUF: one file, which is converted. An entry: a line of a "
         "models.yaml that cannot be read.",
-        width=13,
+        width=11,
     ),
     ColumnSpec(
         "Parameters",
         lambda row: count_words(parameters(row)),
         parameters,
-        "How many numbers its weights are, as the headers of its files say.",
+        "How many numbers its weights are, as the headers of its files say; of what is not here, "
+        "as the catalogue says.",
         number=True,
-        width=11,
+        width=10,
     ),
     ColumnSpec(
         "Weights",
@@ -90,18 +100,11 @@ COLUMNS: tuple[ColumnSpec, ...] = (
         "Whose place on this machine it lies in; the catalogue, if it is not here.",
         width=18,
     ),
-    ColumnSpec(
-        "State",
-        state_words,
-        lambda row: ORDER.index(row.standing),
-        "Ready: it loads now. To be fetched: by Fetch, or when a run needs it. Converted at first "
-        "use: a GGUF file is made into a folder first. Cannot be used: what the panel at the right "
-        "tells.",
-    ),
 )
 """The columns, from left to right."""
 
-STATE = len(COLUMNS) - 1
+STATE = 1
+"""The column by which models are sorted at first."""
 
 
 def arranged(

@@ -110,7 +110,8 @@ class ModelsPage(QWidget):
         words = f"{number} model{'' if number == 1 else 's'}"
         if faults:
             words += f", {faults} faulty entr{'y' if faults == 1 else 'ies'}"
-        self.number.setText(words if shown == self.table.number else f"{shown} of {words}")
+        all_ = self.table.number
+        self.number.setText(words if shown == all_ else f"{shown} of {all_} shown")
         self._stack.setCurrentIndex(0 if shown else 1)
         self.empty.setText(self._why_empty())
 
@@ -136,7 +137,7 @@ class ModelsPage(QWidget):
         left.setSpacing(8)
         for widget in (self.looking, self.fetching, self.notice, self._stack, self.places):
             left.addWidget(widget, int(widget is self._stack))
-        self.side.setFixedWidth(46 * self.side.fontMetrics().averageCharWidth())
+        self.side.setFixedWidth(49 * self.side.fontMetrics().averageCharWidth())
         row = QHBoxLayout()
         row.setSpacing(10)
         row.addLayout(left, 1)

@@ -29,11 +29,16 @@ class ModelsPairing(QObject):
     """Another catalogue holds, and this pair of it is to be used."""
 
     def __init__(
-        self, page: ModelsPage, background: Background, chosen: Callable[[], PairEntry | None]
+        self,
+        page: ModelsPage,
+        background: Background,
+        catalogue: Catalogue,
+        chosen: Callable[[], PairEntry | None],
     ) -> None:
+        """`chosen`: the pair of the Playground."""
         super().__init__(page)
         self._page, self._background, self._chosen = page, background, chosen
-        self._catalogue = Catalogue()
+        self._catalogue = catalogue
         self._asked = 0
         self._verdict: Together | None = None
         """Of the chosen model as a draft for the target; None if none is known."""

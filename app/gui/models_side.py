@@ -111,6 +111,7 @@ class ModelsSide(QFrame):
                 old.setParent(None)
         if widget is not None:
             self.fit.addWidget(widget)
+            widget.show()
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(str(self._path))
@@ -207,7 +208,7 @@ def _row_of(names: Sequence[str], actions: dict[str, QAction]) -> QHBoxLayout:
     for name in names:
         button = QToolButton()
         button.setDefaultAction(actions[name])
-        button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        button.setSizePolicy(QSizePolicy.Policy.MinimumExpanding, QSizePolicy.Policy.Fixed)
         row.addWidget(button)
     return row
 

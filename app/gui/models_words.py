@@ -14,6 +14,8 @@ def kind_words(row: Listed) -> str:
     """What the pairs of the catalogue use it as, and what it is."""
     if row.fault is not None:
         return "entry"
+    if row.entry is not None and row.entry.kind != "model":
+        return f"{row.entry.kind.upper()} head"
     if row.is_head:
         return "head"
     kind = row.examined.kind if row.examined else ""
@@ -23,8 +25,19 @@ def kind_words(row: Listed) -> str:
 
 
 def parameters(row: Listed) -> int | None:
-    """How many weights it has."""
-    return row.examined.parameters if row.examined else None
+    """How many weights it has: as its files say, else the catalogue."""
+    if row.examined is not None and row.examined.parameters is not None:
+        return row.examined.parameters
+    shape = row.entry.shape if row.entry else None
+    return shape.parameters if shape else None
+
+
+def context_length(row: Listed) -> int | None:
+    """The most tokens it reads: as its files say, else the catalogue."""
+    if row.examined is not None and row.examined.context_length is not None:
+        return row.examined.context_length
+    shape = row.entry.shape if row.entry else None
+    return shape.context_length if shape else None
 
 
 def bytes_on_disk(row: Listed) -> int | None:

@@ -49,12 +49,12 @@ def free_name(name: str, taken: Container[str], before: str = "-") -> str:
 def written_model(entry: ModelEntry) -> dict[str, object]:
     """A model's entry below its name; of a folder or of the Hub, for others are the catalogue's."""
     source = entry.source
-    if isinstance(source, HubSource):
-        place: dict[str, object] = {"hub": source.repo, "revision": source.revision}
-    else:
-        assert isinstance(source, FolderSource)
-        place = {"folder": _path(source).as_posix()}
-    return {"title": entry.title, "source": place}
+    assert isinstance(source, FolderSource | HubSource)
+    if isinstance(source, FolderSource):
+        source = FolderSource(_path(source).as_posix())
+    fields = {name: value for name, value in msgspec.to_builtins(source).items() if value}
+    del fields["type"]
+    return {"title": entry.title, "source": fields}
 
 
 def written(entries: object) -> str:

@@ -188,14 +188,14 @@ def test_a_head_that_is_offered_is_not_offered_again(file, head):
 
 
 def test_a_target_that_is_a_folder_gets_an_entry_once(file, head, tmp_path):
-    target = tmp_path / "llama-3.2-1b"
+    target = tmp_path / "my-llama"
     target.mkdir()
     name = offered(file, head, str(target))
-    assert name == "llama-3.2-1b-head"
+    assert name == "my-llama-head"
     other = tmp_path / "other"
     other.mkdir()
     again = offered(file, other, str(target))
-    assert catalogue().pair(again).target == catalogue().pair(name).target == "llama-3.2-1b"
+    assert catalogue().pair(again).target == catalogue().pair(name).target == "my-llama"
 
 
 def test_a_target_that_is_a_folder_takes_no_models_name(file, head, tmp_path):
@@ -248,7 +248,7 @@ def test_a_target_by_itself_gets_a_pair_that_copies(file, tmp_path):
 
 
 def test_models_of_the_catalogue_get_no_second_entry(file):
-    [target, head] = load_catalogue([files.shipped_catalogue()]).models
+    target, head = load_catalogue([files.shipped_catalogue()]).models_of("embedded")
     file.write_text("models:\n")
     name = offer_pair(file, catalogue(), target, target, role="draft")
     assert name == "embedded-nf4-draft"  # it is offered already
@@ -257,7 +257,7 @@ def test_models_of_the_catalogue_get_no_second_entry(file):
 
 
 def test_a_target_has_the_pair_that_opens_first(file):
-    [target, _] = load_catalogue([files.shipped_catalogue()]).models
+    target, _ = load_catalogue([files.shipped_catalogue()]).models_of("embedded")
     assert offer_pair(file, catalogue(), target, None, role=None) == "embedded"
     file.write_text("default: embedded-nf4-draft\n")
     assert offer_pair(file, catalogue(), target, None, role=None) == "embedded-nf4-draft"
