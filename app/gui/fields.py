@@ -100,6 +100,7 @@ class Choice(QComboBox):
         super().__init__()
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(8)
+        self._reasons: Mapping[Any, str] = {}
         self.offer(offers)
         self.currentIndexChanged.connect(self.edited)
 
@@ -117,12 +118,16 @@ class Choice(QComboBox):
         self.clear()
         for text, value in wanted:
             self.addItem(text, value)
-            self.setItemData(self.count() - 1, tip(text), Qt.ItemDataRole.ToolTipRole)
+        self.mark(self._reasons)
         self.put(chosen)
         self.blockSignals(False)
 
     def mark(self, reasons: Mapping[Any, str]) -> None:
-        """Strikes through the offers that cannot be used, and says why on hover."""
+        """Strikes through the offers that cannot be used, by their values, and says why on hover.
+
+        Offers that come later are marked too.
+        """
+        self._reasons = reasons
         for place in range(self.count()):
             text, reason = self.itemText(place), reasons.get(self.itemData(place), "")
             font = self.font()

@@ -58,7 +58,6 @@ class Form(QWidget):
         self._catalogue = catalogue
         before = self.pair
         self._pairs.offer(_offers(catalogue))
-        self._pairs.mark(self._reasons)
         if self.pair != before:
             self._take_pair()
 

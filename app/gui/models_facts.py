@@ -40,11 +40,6 @@ def facts_of(row: Listed) -> list[PanelRow]:
         ),
         ("Licence", entry.licence if entry else "", "What its makers let you do with it."),
         ("Access", _access(entry) if entry else "", "Whether its hub gives it to everybody."),
-        (
-            "Facts from",
-            entry.facts_from if entry else "",
-            "Where the catalogue's figures and licence were read.",
-        ),
         ("Source", source_words(entry.source) if entry else "", "Where it comes from."),
         (
             "Pairs",
@@ -55,6 +50,11 @@ def facts_of(row: Listed) -> list[PanelRow]:
             "Offered as",
             entry.name if entry and row.offered else "",
             "Its name in the catalogue, by which the command line calls it too.",
+        ),
+        (
+            "Facts from",
+            entry.facts_from if entry else "",
+            "Where the catalogue's figures and licence were read.",
         ),
     )
     return [PanelRow((name, visible(value)), meaning) for name, value, meaning in lines if value]

@@ -48,7 +48,7 @@ COLUMNS: tuple[ColumnSpec, ...] = (
         lambda row: visible(row.title),
         lambda row: row.title.casefold(),
         "What the catalogue calls it, or how its folder or file is called.",
-        width=24,
+        width=22,
     ),
     ColumnSpec(
         "State",
@@ -57,7 +57,7 @@ COLUMNS: tuple[ColumnSpec, ...] = (
         "Ready: it loads now. To be fetched: by Fetch, or when a run needs it. Converted at first "
         "use: a GGUF file is made into a folder first. Cannot be used: what the panel at the right "
         "tells.",
-        width=20,
+        width=19,
     ),
     ColumnSpec(
         "Kind",
@@ -66,7 +66,7 @@ COLUMNS: tuple[ColumnSpec, ...] = (
         "What the pairs of the catalogue use it as: target or draft. A head is a small layer that "
         "guesses for one target. GGUF: one file, which is converted. An entry: a line of a "
         "models.yaml that cannot be read.",
-        width=11,
+        width=10,
     ),
     ColumnSpec(
         "Parameters",

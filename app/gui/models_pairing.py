@@ -39,7 +39,7 @@ class ModelsPairing(QObject):
         super().__init__(page)
         self._page, self._background, self._chosen = page, background, chosen
         self._catalogue = catalogue
-        self._asked = 0
+        self._judging = self._stale = False
         self._verdict: Together | None = None
         """Of the chosen model as a draft for the target; None if none is known."""
         self._adopting = False
@@ -56,9 +56,8 @@ class ModelsPairing(QObject):
         self._catalogue = catalogue
 
     def judge(self) -> None:
-        """Compares the chosen model with the target; the last one that was asked counts."""
-        self._asked += 1
-        number, self._verdict = self._asked, None
+        """Compares the chosen model with the target; one at a time, and the last one counts."""
+        self._verdict = None
         row, target = self._page.table.row, self.target
         guesser = row.entry if row and row.standing != "faulty" else None
         if row is None or guesser is None or target is None:
@@ -66,10 +65,14 @@ class ModelsPairing(QObject):
             return
         role = _role(row)
         self._page.side.show_verdict(target.title, None)
+        if self._judging:
+            self._stale = True
+            return
+        self._judging, self._stale = True, False
         self._background.start(
             lambda: together(target, guesser, role=role),
-            lambda found: self._judged(number, target, found),
-            lambda problem: self._judged(number, target, _cannot(problem)),
+            lambda found: self._judged(row, target, found),
+            lambda problem: self._judged(row, target, _cannot(problem)),
         )
 
     def possible(self, row: Listed | None) -> dict[str, bool]:
@@ -111,8 +114,11 @@ class ModelsPairing(QObject):
         self._page.notice.show_news(f"The Playground (Ctrl+1) has {title} now.{added}")
         self.changed.emit()
 
-    def _judged(self, number: int, target: ModelEntry, found: Together) -> None:
-        if number == self._asked:
+    def _judged(self, row: Listed, target: ModelEntry, found: Together) -> None:
+        self._judging = False
+        if self._stale:
+            self.judge()
+        elif row is self._page.table.row:
             self._verdict = found
             self._page.side.show_verdict(target.title, found)
             self.changed.emit()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QUrl, Signal
+from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
@@ -151,7 +151,7 @@ class ModelsSide(QFrame):
         scroll.setWidget(self._body)
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setFocusPolicy(self.focusPolicy())
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(12, 10, 6, 10)
         whole.setSpacing(6)
@@ -192,6 +192,7 @@ class _Facts(QWidget):
 
     def _add_line(self) -> None:
         name, value = label(tone="muted"), label(wrap=True)
+        name.setAlignment(Qt.AlignmentFlag.AlignTop)
         for widget in (name, value):
             scaled_font(widget, 0.92)
         value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)

@@ -8,6 +8,8 @@ from app.library.inventory import Listed
 
 NOTHING = "–"
 """What is not known."""
+_COMMIT = 40
+"""Characters of a commit's whole name."""
 
 
 def kind_words(row: Listed) -> str:
@@ -83,7 +85,8 @@ def source_words(source: Source) -> str:
     """Where a model comes from."""
     match source:
         case HubSource():
-            revision = "" if source.revision == "main" else f", revision {source.revision}"
+            named = source.revision[:12] if len(source.revision) == _COMMIT else source.revision
+            revision = "" if named == "main" else f", revision {named}"
             return f"Hugging Face Hub: {source.repo}{revision}"
         case WheelSource():
             return f"Python package index: {source.package} {source.version}"

@@ -87,9 +87,10 @@ def listing(catalogue: Catalogue, found: Iterable[Found] = ()) -> tuple[Listed, 
     seen = overview(catalogue)
     offered = {one.entry.name: _of_catalogue(catalogue, one) for one in seen.models}
     offering = Offering(catalogue)
+    places = {row.path: name for name, row in offered.items() if row.path is not None}
     others: dict[str, Listed] = {}
     for one in found:
-        name = offering.offered_as(_hub(one), one.path)
+        name = offering.offered_as(_hub(one), one.path) or places.get(one.path, "")
         if name in offered:
             offered[name] = msgspec.structs.replace(offered[name], where=one.place)
         elif _key(one.path) not in others:

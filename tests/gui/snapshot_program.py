@@ -228,7 +228,7 @@ def models(window, client) -> None:
     _settle(window)
     found = Together("fits", "Every id means the same to both.")
     pairing = window.stock.pairing
-    pairing._judged(pairing._asked, pairing.target, found)
+    pairing._judged(window.models.table.row, pairing.target, found)
 
 
 def faults(window, client) -> None:

@@ -259,7 +259,7 @@ def test_a_draft_of_another_vocabulary_says_why_it_cannot_be_used(page, window, 
     window.stock.take([write_model(tmp_path / "foreign", "acb")])
     settle()
     assert page.side.verdict.text().startswith("Cannot. ")
-    assert "Id 1 means 'b' to the target and 'c' to the draft" in page.side.verdict.text()
+    assert "d 1 means 'b' to the target and 'c' to the draft" in page.side.verdict.text()
     assert page.side.verdict_remedy.isVisible()
     assert not window.action["use_draft"].isEnabled()
     window.stock.pairing.use_draft()
@@ -580,3 +580,28 @@ def test_numbers_are_written_in_few_digits():
         "93 MB",
         "1.0 GB",
     ]
+
+
+def test_arrow_keys_compare_one_model_at_a_time_and_the_last_counts(
+    page, window, settle, monkeypatch
+):
+    from app.gui import models_pairing
+    from app.library.together import Together
+
+    asked, go_on = [], threading.Event()
+
+    def slow(_target, guesser, *, role):
+        asked.append(guesser.title)
+        assert go_on.wait(5)
+        return Together("fits", guesser.title)
+
+    monkeypatch.setattr(models_pairing, "together", slow)
+    page.table.choose(page.table.rows[0].key)
+    page.table.setFocus()
+    for _ in range(6):
+        QTest.keyClick(page.table, Qt.Key.Key_Down)
+    assert len(asked) <= 1
+    go_on.set()
+    settle()
+    assert len(asked) == 2
+    assert page.side.verdict.text() == f"Fits. {page.table.row.title}"

@@ -12,6 +12,7 @@ from app.library.catalogue import Catalogue, load_catalogue
 from app.library.dropped import look_into
 from app.library.inventory import Listed, listing
 from app.library.own_catalogue import offer_pair
+from app.library.scan import scan
 from app.library.together import obstacles, together
 from app.run.problems import Cancelled, Problem
 
@@ -100,6 +101,24 @@ def test_two_of_one_name_are_offered_under_names_of_their_own(
     assert names == ["same", "same-2"]
 
 
+def test_a_cached_model_of_the_hub_is_that_of_the_catalogue_whichever_way_it_is_named(
+    home: Path, make_folder: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    commit = "a" * 40
+    make_folder(f"hub/models--org--x/snapshots/{commit}")
+    refs = tmp_path / "hub" / "models--org--x" / "refs"
+    refs.mkdir()
+    (refs / "main").write_text(commit)
+    source = f"{{hub: org/x, revision: {commit}}}"
+    catalogue = own(f"models:\n  x:\n    title: X\n    source: {source}\n")
+    found = scan((), catalogue, pause=nothing).found
+    assert [one.title for one in found] == ["org/x"]
+    [row] = listing(catalogue, found)
+    assert (row.title, row.standing, row.where) == ("X", "ready", "Hugging Face cache")
+
+
 class TestDropped:
     def test_a_file_of_a_folder_stands_for_the_folder(self, home: Path, make_folder: Make) -> None:
         folder = make_folder()
@@ -167,7 +186,7 @@ class TestTogether:
         catalogue = self.entries(make_folder("t", hidden=16), other)
         found = together(*catalogue.models, role="draft")
         assert found.verdict == "cannot"
-        assert "Id 3 means" in found.reason
+        assert "d 3 means" in found.reason
         assert found.remedy
         assert obstacles(catalogue) == {"p": found}
 
