@@ -11,12 +11,14 @@ import typer
 
 from app import files
 from app.cli.catalogued import catalogue, models_named
+from app.cli.comparison_table import show_comparison
 from app.cli.interrupt import Interrupt
 from app.cli.model_tables import megabytes, show_check, show_kept, show_places, show_scan
 from app.cli.progress_line import ProgressLine
 from app.cli.screen import remarks, results, say
 from app.cli.tables import show_overview
 from app.library.checking import check_named
+from app.library.comparing import compare_named
 from app.library.kept import kept_of
 from app.library.kept import remove as remove_kept
 from app.library.overview import overview
@@ -76,6 +78,21 @@ def check(
     found = check_named(catalogue(), name)
     show_check(results(), found)
     raise typer.Exit(0 if found.usable else 1)
+
+
+@models.command()
+def compare(
+    target: Annotated[str, typer.Argument(help="A model, or the folder of one.")],
+    draft: Annotated[str, typer.Argument(help="What is to guess for it, named as the target.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare two models: ids, special tokens, templates, context; exit code 0 if they fit."""
+    found = compare_named(catalogue(), target, draft)
+    if as_json:
+        say(results(), json.dumps(msgspec.to_builtins(found, enc_hook=str), indent=2))
+    else:
+        show_comparison(results(), found)
+    raise typer.Exit(0 if found.fits else 1)
 
 
 @models.command()

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from app.library.catalogue import Catalogue
-from app.library.compatibility import compare
+from app.library.compatibility import report
 from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry, WheelSource
 from app.library.entry_reading import nearest
 from app.library.examining import Examined, examine
@@ -61,7 +61,7 @@ def check_named(catalogue: Catalogue, name: str) -> Check:
     entry = next((model for model in catalogue.models if model.name == name), None)
     if entry is not None:
         return Check((_check_entry(entry, "model"),))
-    if not _is_path(name):
+    if not is_path(name):
         known = [pair.name for pair in catalogue.pairs]
         known += [model.name for model in catalogue.models]
         raise Problem(
@@ -72,7 +72,7 @@ def check_named(catalogue: Catalogue, name: str) -> Check:
     return Check((_checked(path.name, "model", path),))
 
 
-def _is_path(name: str) -> bool:
+def is_path(name: str) -> bool:
     """Whether a word is a path, by how it is written or because it is there."""
     if name.startswith(("~", ".")) or "/" in name or "\\" in name:
         return True
@@ -119,12 +119,12 @@ def _fit(target: Checked, other: Checked) -> Check:
         if other.role == "head":
             warning = refuse_unfit(check_head(other.model.path), check(target.model.path))
             return Check((), warnings=(warning,) if warning else ())
-        found = compare(target.model.path, other.model.path)
     except Problem as problem:
         return Check((), problem.message, problem.remedy, fits=False)
-    if found.verdict == "refused":
-        remedy = "Choose a draft model of the target's own family, or the n-gram method."
-        return Check((), f"They cannot work as a pair: {found.reason}", remedy, fits=False)
+    found = report(target.model.path, other.model.path)
+    if not found.fits:
+        said = f"They cannot work as a pair: {found.reason}"
+        return Check((), said, found.remedy, fits=False)
     return Check((), warnings=found.warnings)
 
 

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-from tokenizers import Tokenizer
 
+from app.library.compatibility_report import (
+    CompatibilityReport,
+    Side,
+    Special,
+    Template,
+)
 from app.library.preflight import FolderFacts, check
+from app.library.special_tokens import ROLES, Conventions, conventions
+from app.library.vocabulary import Vocabulary
+from app.library.vocabulary_pair import Differing, cut_differently, differing, overlap
 from app.run.problems import Problem
+
+_ENOUGH = 0.5
+"""The share of a draft's tokens that a target of another vocabulary has to know."""
+_REMEDY = "Choose a draft model of the target's own family, or the n-gram method."
 
 
 class Compatibility(msgspec.Struct, frozen=True):
@@ -21,112 +34,231 @@ class Compatibility(msgspec.Struct, frozen=True):
 
 
 def compare(target_folder: Path, draft_folder: Path) -> Compatibility:
-    """Compares two model folders. Raises Problem if one of them cannot be loaded at all.
+    """The report in short. Raises Problem if one of the folders cannot be loaded at all."""
+    found = report(target_folder, draft_folder)
+    for side in (found.target, found.draft):
+        if side.reason:
+            raise Problem(side.reason, side.remedy)
+    if found.fits:
+        return Compatibility("same", warnings=found.warnings)
+    return Compatibility("refused", found.reason)
 
-    Sizes may differ by padding. How text is cut does not matter: a prompt is encoded once, with the
-    target's tokenizer, and ids alone reach the draft.
+
+def report(
+    target_folder: Path, draft_folder: Path, proofs: Sequence[str] = ()
+) -> CompatibilityReport:
+    """Compares two model folders; one that cannot be loaded is an answer too.
+
+    `proofs` is what loading has found of the two, where they have been loaded.
     """
-    target = check(target_folder)
-    draft = check(draft_folder, needs_tokenizer=False)
-    found = _compare_tokenizers(target, draft)
-    if found.verdict == "refused":
-        return found
-    warnings = (*found.warnings, *_end_warning(target, draft), *_speed_warning(target, draft))
-    return msgspec.structs.replace(found, warnings=warnings)
-
-
-def _compare_tokenizers(target: FolderFacts, draft: FolderFacts) -> Compatibility:
-    """The verdict on ids alone."""
-    if target.tokenizer == draft.tokenizer:
-        return Compatibility("same")
-    if draft.tokenizer is None:
-        return _without_tokenizer(target, draft)
-    if target.tokenizer is None or target.tokenizer.name != draft.tokenizer.name:
-        return Compatibility("refused", "Their tokenizer files are of different kinds.")
-    if target.tokenizer.read_bytes() == draft.tokenizer.read_bytes():
-        return Compatibility("same")
-    if target.tokenizer.name != "tokenizer.json":
-        return Compatibility(
-            "refused", f"Their {target.tokenizer.name} differ; only tokenizer.json can be compared."
-        )
-    return _compare_ids(_Vocabulary(target.tokenizer), _Vocabulary(draft.tokenizer))
-
-
-class _Vocabulary:
-    """What each id means, and which of them were added to the vocabulary proper."""
-
-    def __init__(self, file: Path) -> None:
-        try:
-            tokenizer = Tokenizer.from_file(str(file))
-        except Exception as error:  # the library raises plain Exception for an invalid file
-            raise Problem(f"{file} cannot be read: {error}.", "Get the file again.") from error
-        self.tokens = {id_: token for token, id_ in tokenizer.get_vocab(True).items()}
-        self.added = frozenset(tokenizer.get_added_tokens_decoder())
-
-
-def _compare_ids(target: _Vocabulary, draft: _Vocabulary) -> Compatibility:
-    """Refuses the first ordinary id that differs; warns of added ones."""
-    differing = [
-        id_
-        for id_ in sorted(target.tokens.keys() | draft.tokens.keys())
-        if target.tokens.get(id_) != draft.tokens.get(id_)
-    ]
-    for id_ in differing:
-        sides = [side for side in (target, draft) if id_ in side.tokens]
-        if not all(id_ in side.added for side in sides):
-            return Compatibility(
-                "refused",
-                f"Id {id_} means {_shown(target, id_)} to the target and {_shown(draft, id_)} to "
-                f"the draft; {len(differing)} ids differ.",
-            )
-    if not differing:
-        return Compatibility("same")
-    first = differing[0]
-    return Compatibility(
-        "same",
-        warnings=(
-            f"{len(differing)} added tokens differ, first id {first}: {_shown(target, first)} to "
-            f"the target, {_shown(draft, first)} to the draft. The target's meaning counts.",
-        ),
+    target = _read(target_folder)
+    beside = target.vocabulary if isinstance(target, _Model) else None
+    draft = _read(draft_folder, needs_tokenizer=False, beside=beside)
+    if isinstance(target, _Model) and isinstance(draft, _Model):
+        return msgspec.structs.replace(_compared(target, draft), proofs=tuple(proofs))
+    sides = [one.side if isinstance(one, _Model) else one for one in (target, draft)]
+    role, broken = ("target", sides[0]) if sides[0].reason else ("draft", sides[1])
+    return CompatibilityReport(
+        target=sides[0],
+        draft=sides[1],
+        verdict="cannot",
+        reason=f"the {role} cannot be loaded: {broken.reason}",
+        remedy=broken.remedy,
     )
 
 
-def _without_tokenizer(target: FolderFacts, draft: FolderFacts) -> Compatibility:
-    """A draft that brings no tokenizer has to have the target's vocabulary size."""
-    if target.vocabulary != draft.vocabulary:
-        return Compatibility(
-            "refused",
-            f"The draft has no tokenizer, and its vocabulary of {draft.vocabulary} is not the "
-            f"target's {target.vocabulary}.",
+class _Model(msgspec.Struct, frozen=True):
+    """A model that can be loaded, as far as its files tell without loading."""
+
+    side: Side
+    facts: FolderFacts
+    conventions: Conventions
+    vocabulary: Vocabulary | None
+    """None: it brings no tokenizer, or one whose ids cannot be read."""
+
+
+def _read(
+    folder: Path, *, needs_tokenizer: bool = True, beside: Vocabulary | None = None
+) -> _Model | Side:
+    """A model; a side with its reason if it cannot be loaded."""
+    try:
+        facts = check(folder, needs_tokenizer=needs_tokenizer)
+        vocabulary = _vocabulary(facts.tokenizer, beside)
+        said = conventions(folder)
+    except Problem as problem:
+        return Side(folder, problem.message, problem.remedy)
+    side = Side(
+        folder,
+        rows=facts.vocabulary,
+        tokens=len(vocabulary.tokens) if vocabulary else None,
+        context_length=facts.context_length,
+        parameters=facts.parameters,
+    )
+    return _Model(side, facts, said, vocabulary)
+
+
+def _vocabulary(file: Path | None, beside: Vocabulary | None) -> Vocabulary | None:
+    """What a tokenizer's ids mean; the other one's vocabulary if it is the same file."""
+    if file is None or file.name != "tokenizer.json":
+        return None
+    if beside is not None and beside.file.read_bytes() == file.read_bytes():
+        return beside
+    return Vocabulary(file)
+
+
+def _compared(target: _Model, draft: _Model) -> CompatibilityReport:
+    """The report on two models that can be loaded."""
+    if target.vocabulary is not None and draft.vocabulary is not None:
+        found = _by_ids(target, draft, target.vocabulary, draft.vocabulary)
+    else:
+        found = _without_ids(target, draft)
+    warnings = (
+        *found.warnings,
+        *_end_warning(target.facts, draft.facts),
+        *_context_warning(target.facts, draft.facts),
+        *_speed_warning(target.facts, draft.facts),
+    )
+    template = _template(target.conventions.template, draft.conventions.template)
+    remedy = "" if found.fits else _REMEDY
+    return msgspec.structs.replace(found, warnings=warnings, template=template, remedy=remedy)
+
+
+def _by_ids(
+    target: _Model, draft: _Model, ours: Vocabulary, theirs: Vocabulary
+) -> CompatibilityReport:
+    """The verdict where it is known what each id means to both."""
+    ordinary, added = differing(ours, theirs)
+    found = CompatibilityReport(
+        target=target.side,
+        draft=draft.side,
+        verdict="fits",
+        reason=f"all {len(ours.tokens):,} ids mean the same to both.",
+        differing=ordinary.count,
+        first_differing=ordinary.first,
+        added_differing=added.count,
+        first_added=added.first,
+        special=tuple(_special(target, draft, ours, theirs)),
+        warnings=tuple(_added_warning(added)),
+    )
+    if ordinary.count:
+        return _by_overlap(found, ours, theirs)
+    if added.count:
+        reason = f"all ids mean the same to both but those of {added.count} added tokens."
+        found = msgspec.structs.replace(found, reason=reason)
+    return msgspec.structs.replace(found, cut_differently=cut_differently(ours, theirs))
+
+
+def _by_overlap(
+    found: CompatibilityReport, ours: Vocabulary, theirs: Vocabulary
+) -> CompatibilityReport:
+    """The verdict where ordinary ids differ: by the tokens that are the same text.
+
+    A draft of another vocabulary can only guess tokens that the target knows (Timor et al. 2025,
+    arXiv 2502.05202, algorithm 4), so its own share counts.
+    """
+    shared = overlap(ours, theirs)
+    first = found.first_differing[0]
+    reason = (
+        f"id {first.id} means {_shown(first.target)} to the target and {_shown(first.draft)} to "
+        f"the draft; {found.differing:,} ids differ. Of the draft's tokens {shared.of_draft:.0%} "
+        f"are the target's too, of the target's {shared.of_target:.0%} the draft's"
+    )
+    enough = shared.of_draft >= _ENOUGH
+    ending = "; this version cannot run such a pair yet." if enough else ": too few."
+    return msgspec.structs.replace(
+        found,
+        verdict="fits by intersection" if enough else "cannot",
+        reason=reason + ending,
+        overlap=shared,
+    )
+
+
+def _without_ids(target: _Model, draft: _Model) -> CompatibilityReport:
+    """The verdict where a tokenizer is missing, or of a kind whose ids cannot be read."""
+    found = CompatibilityReport(target=target.side, draft=draft.side, verdict="cannot", reason="")
+    ours, theirs = target.facts.tokenizer, draft.facts.tokenizer
+    assert ours is not None  # the target's was asked for
+    if theirs is None and target.side.rows != draft.side.rows:
+        reason = (
+            f"the draft has no tokenizer, and its vocabulary of {draft.side.rows} is not the "
+            f"target's {target.side.rows}."
         )
-    warning = "The draft has no tokenizer: that its ids mean the same as the target's is assumed."
-    return Compatibility("same", warnings=(warning,))
+        return msgspec.structs.replace(found, reason=reason)
+    if theirs is None:
+        reason = f"both have {target.side.rows:,} rows; the draft has no tokenizer to compare."
+        warning = "The draft has no tokenizer: that its ids mean what the target's do is assumed."
+        return msgspec.structs.replace(found, verdict="fits", reason=reason, warnings=(warning,))
+    if ours.name != theirs.name:
+        reason = f"their tokenizer files are of different kinds ({ours.name}, {theirs.name})."
+        return msgspec.structs.replace(found, reason=reason)
+    if ours.read_bytes() != theirs.read_bytes():
+        reason = f"their {ours.name} differ, and only a tokenizer.json can be compared."
+        return msgspec.structs.replace(found, reason=reason)
+    reason = f"their {ours.name} is the same."
+    return msgspec.structs.replace(found, verdict="fits", reason=reason)
 
 
-def _end_warning(target: FolderFacts, draft: FolderFacts) -> list[str]:
+def _special(
+    target: _Model, draft: _Model, ours: Vocabulary, theirs: Vocabulary
+) -> Iterator[Special]:
+    """The special tokens that the two do not share."""
+    for role in ROLES:
+        mine, other = (one.conventions.roles.get(role) for one in (target, draft))
+        my_id = ours.id_of(mine) if mine is not None else None
+        other_id = theirs.id_of(other) if other is not None else None
+        if (mine, my_id) != (other, other_id):
+            yield Special(role, mine, my_id, other, other_id)
+
+
+def _template(ours: str | None, theirs: str | None) -> Template:
+    if ours is None and theirs is None:
+        return "neither has one"
+    if ours is None or theirs is None:
+        return "only the draft has one" if ours is None else "only the target has one"
+    return "same" if ours == theirs else "differs"
+
+
+def _added_warning(added: Differing) -> Iterator[str]:
+    """A warning of the added tokens that differ."""
+    for first in added.first[:1]:
+        yield (
+            f"{added.count} added tokens differ, first id {first.id}: {_shown(first.target)} to "
+            f"the target, {_shown(first.draft)} to the draft. The target's meaning counts."
+        )
+
+
+def _end_warning(target: FolderFacts, draft: FolderFacts) -> Iterator[str]:
     """A warning if the two end a text by different ids."""
-    if target.end_ids == draft.end_ids:
-        return []
-    return [
-        f"The draft ends a text by ids {_ids(draft)}, the target by {_ids(target)}; "
-        "the target's count."
-    ]
+    if target.end_ids != draft.end_ids:
+        yield (
+            f"The draft ends a text by ids {_ids(draft)}, the target by {_ids(target)}; "
+            "the target's count."
+        )
 
 
-def _speed_warning(target: FolderFacts, draft: FolderFacts) -> list[str]:
+def _context_warning(target: FolderFacts, draft: FolderFacts) -> Iterator[str]:
+    """A warning if the draft reads less than the target does."""
+    ours, theirs = target.context_length, draft.context_length
+    if ours is not None and theirs is not None and theirs < ours:
+        yield (
+            f"The draft reads up to {theirs:,} tokens, the target up to {ours:,}: past the "
+            "draft's end the target writes alone."
+        )
+
+
+def _speed_warning(target: FolderFacts, draft: FolderFacts) -> Iterator[str]:
     """A warning if the draft costs as much as the target."""
     if target.folder.resolve() == draft.folder.resolve():
-        return ["Target and draft are the same model: no speed-up is possible."]
-    if draft.parameters >= target.parameters:
-        return [
+        yield "Target and draft are the same model: no speed-up is possible."
+    elif draft.parameters >= target.parameters:
+        yield (
             f"The draft has {draft.parameters:,} parameters, the target {target.parameters:,}: "
             "no speed-up is possible."
-        ]
-    return []
+        )
 
 
-def _shown(side: _Vocabulary, id_: int) -> str:
-    return repr(side.tokens[id_]) if id_ in side.tokens else "nothing"
+def _shown(token: str | None) -> str:
+    return "nothing" if token is None else repr(token)
 
 
 def _ids(facts: FolderFacts) -> str:

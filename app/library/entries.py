@@ -70,7 +70,7 @@ class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: str = ""
     kind: EntryKind = "model"
     gated: bool | None = None
-    """Whether its hub asks for a licence to be accepted first; None: the catalogue does not know."""
+    """Whether its hub asks for a licence to be accepted first; None: not known."""
     shape: Shape | None = None
     """Its sizes, where the catalogue knows them all."""
     facts_from: str = ""

@@ -1,6 +1,7 @@
 """`models scan`, `check`, `path` and `remove`, called as a person calls them."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -98,3 +99,29 @@ def test_a_pair_is_not_removed(call):
     assert "smollm2-135m-instruct" in done.err
     nothing = call("models", "remove", "smollm2-135m-instruct", "--yes")
     assert (nothing.code, "keeps nothing" in nothing.out) == (0, True)
+
+
+def test_a_comparison_ends_with_its_verdict(call, folder):
+    done = call("models", "compare", str(folder), str(folder))
+    assert done.code == 0
+    for word in ("fits: all 1 ids", str(folder), "Chat template: neither", "the same model"):
+        assert word in done.out
+    (folder / "tokenizer.json").unlink()
+    broken = call("models", "compare", str(folder), str(folder), "--json")
+    assert broken.code == 1
+    told = json.loads(broken.out)
+    assert told["verdict"] == "cannot"
+    assert "Tokenizer files are missing" in told["reason"]
+    assert told["remedy"]
+    assert told["target"]["folder"] == str(folder)
+
+
+def test_a_comparison_names_the_ids_and_the_special_tokens(call, folder, tmp_path):
+    other = tmp_path / "mine" / "other"
+    shutil.copytree(folder, other)
+    Tokenizer(models.BPE({"b": 0}, [])).save(str(other / "tokenizer.json"))
+    (other / "tokenizer_config.json").write_text('{"eos_token": "b"}', encoding="utf-8")
+    done = call("models", "compare", str(folder), str(other))
+    assert done.code == 1
+    for word in ("cannot, because id 0", "n-gram", "eos token", "b (0)", "0: 'a' / 'b'", "0.0%"):
+        assert word in done.out

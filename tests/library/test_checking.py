@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 
 from app.library.catalogue import Catalogue
 from app.library.checking import check_named
+from app.library.comparing import compare_named
 from app.library.entries import FolderSource, ModelEntry, PairEntry, WheelSource
 from app.run.problems import Problem
 
@@ -46,7 +47,7 @@ def test_a_pair_whose_ids_differ(
     other = make_folder("b", tokenizer=byte_tokenizer(swap=(3, 4)))
     found = check_named(pair_of(make_folder("a"), other), "pair")
     assert not found.usable
-    assert "Id 3 means" in found.together
+    assert "id 3 means" in found.together
     assert found.remedy
     assert all(not one.reason for one in found.models)
 
@@ -135,3 +136,35 @@ def test_a_misspelt_name_is_no_path() -> None:
     with pytest.raises(Problem, match="no pair or model") as caught:
         check_named(Catalogue((model,)), "knwon")
     assert "'known'" in caught.value.remedy
+
+
+def test_two_models_are_compared_by_name_or_by_path(make_folder: Make) -> None:
+    target, draft = make_folder("a", vocabulary=80), make_folder("b")
+    catalogue = pair_of(target, draft)
+    for first, second in (("big", "small"), (str(target), "small"), ("big", str(draft))):
+        found = compare_named(catalogue, first, second, ["rewinding tried"])
+        assert found.fits
+        assert (found.target.folder, found.draft.folder) == (target, draft)
+        assert found.proofs == ("rewinding tried",)
+
+
+def test_a_broken_folder_of_the_catalogue_is_compared_with_its_reason(make_folder: Make) -> None:
+    catalogue = pair_of(make_folder("a", config={"vocab_size": 70}), make_folder("b"))
+    found = compare_named(catalogue, "big", "small")
+    assert found.verdict == "cannot"
+    assert "vocabulary of 70" in found.reason
+
+
+def test_what_cannot_be_compared_yet_says_what_to_do(
+    make_folder: Make, make_head: Make, tiny_gguf: Make, tmp_path: Path
+) -> None:
+    catalogue = pair_of(make_folder("a"), tiny_gguf(tmp_path / "b.gguf"))
+    for name, words in (
+        ("small", "compared once it is"),
+        (str(make_head()), "is a draft head"),
+        ("bigg", "no model of the catalogue"),
+        ("./no such", "There is no"),
+    ):
+        with pytest.raises(Problem, match=words) as caught:
+            compare_named(catalogue, "big", name)
+        assert caught.value.remedy
