@@ -48,7 +48,7 @@ COLUMNS: tuple[ColumnSpec, ...] = (
         lambda row: visible(row.title),
         lambda row: row.title.casefold(),
         "What the catalogue calls it, or how its folder or file is called.",
-        width=22,
+        width=24,
     ),
     ColumnSpec(
         "State",
