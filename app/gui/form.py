@@ -158,6 +158,7 @@ class Form(QWidget):
         self._column.addWidget(self.suggestion)
         self._column.addWidget(self.more)
         self._grid(MORE_ROWS)
+        self._column.addStretch()
         self.suggest(None)
 
     def _section(self, title: str, beside: QWidget | None = None) -> None:
