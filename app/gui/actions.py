@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.gui.plain import tip
 
-Group = Literal["run", "record", "runs", "view", "program"]
+Group = Literal["run", "record", "runs", "models", "view", "program"]
 """Actions of one group stand together in the menu."""
 
 
@@ -127,23 +127,99 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "runs",
         "Delete the runs that are chosen, after a question.",
     ),
-    ActionSpec("find_runs", "Find runs", "Ctrl+F", "find_runs", "runs", "Search the kept runs."),
+    ActionSpec(
+        "use_target",
+        "Use as target",
+        "Ctrl+T",
+        "stock.pairing.use_target",
+        "models",
+        "Make the chosen model the target of the Playground; one that was found on this machine is "
+        "added to your models.yaml.",
+    ),
+    ActionSpec(
+        "use_draft",
+        "Use as draft",
+        "Ctrl+Shift+T",
+        "stock.pairing.use_draft",
+        "models",
+        "Let the chosen model, or head, guess ahead of the target of the Playground.",
+    ),
+    ActionSpec(
+        "fetch_model",
+        "Fetch",
+        "Ctrl+G",
+        "stock.keeping.fetch",
+        "models",
+        "Fetch the chosen model and convert it if need be, so that a run starts at once.",
+    ),
+    ActionSpec(
+        "remove_model",
+        "Remove…",
+        "Ctrl+Shift+R",
+        "stock.keeping.remove",
+        "models",
+        "Remove from the disk what Foretoken has fetched or made for the chosen model, after a "
+        "question.",
+    ),
+    ActionSpec(
+        "check_model",
+        "Check again",
+        "Ctrl+K",
+        "stock.check_again",
+        "models",
+        "Look again at the chosen model, or at the models.yaml with the chosen fault.",
+    ),
+    ActionSpec(
+        "add_folder",
+        "Add folder…",
+        "Ctrl+Shift+F",
+        "stock.add_folder",
+        "models",
+        "Look for models in a folder of yours.",
+    ),
+    ActionSpec(
+        "scan_models",
+        "Look again",
+        "F5",
+        "stock.scan_again",
+        "models",
+        "Read the catalogue anew, and look for models on this machine: in the places of Hugging "
+        "Face, LM Studio, llama.cpp and Ollama.",
+    ),
     ActionSpec(
         "show_playground",
         "Playground",
         "Ctrl+1",
-        "show_playground",
+        "pages.show_playground",
         "view",
         "Show the page where runs are made.",
     ),
-    ActionSpec("show_runs", "Runs", "Ctrl+2", "show_runs", "view", "Show the page of kept runs."),
+    ActionSpec(
+        "show_runs", "Runs", "Ctrl+2", "pages.show_runs", "view", "Show the page of kept runs."
+    ),
     ActionSpec(
         "show_train",
         "Train",
         "Ctrl+3",
-        "show_train",
+        "pages.show_train",
         "view",
         "Show the page where a draft head is taught to guess ahead of a target.",
+    ),
+    ActionSpec(
+        "show_models",
+        "Models",
+        "Ctrl+4",
+        "pages.show_models",
+        "view",
+        "Show the page of models: what is on offer, what is on this machine, and why not.",
+    ),
+    ActionSpec(
+        "find",
+        "Find",
+        "Ctrl+F",
+        "pages.search_list",
+        "view",
+        "Search the list that is shown: models on their page, elsewhere the kept runs.",
     ),
     ActionSpec(
         "thrown",
@@ -172,7 +248,9 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "Show or hide the charts.",
         checkable=True,
     ),
-    ActionSpec("prompt", "Go to the prompt", "Ctrl+L", "focus_prompt", "view", "Type a prompt."),
+    ActionSpec(
+        "prompt", "Go to the prompt", "Ctrl+L", "pages.focus_prompt", "view", "Type a prompt."
+    ),
     ActionSpec(
         "scheme_system",
         "Dark or light as the system",
@@ -220,10 +298,10 @@ def _action(spec: ActionSpec, owner: QWidget) -> QAction:
     made.setShortcut(QKeySequence(spec.shortcut))
     keys = f" ({spec.shortcut})" if spec.shortcut else ""
     made.setToolTip(tip(spec.help + keys))
-    slot = attrgetter(spec.slot)(owner)
+    slot = attrgetter(spec.slot)  # looked up when it is called: pages are made after actions
     if spec.checkable:
-        made.toggled.connect(slot)
+        made.toggled.connect(lambda checked: slot(owner)(checked))
     else:
-        made.triggered.connect(lambda _checked=False: slot())
+        made.triggered.connect(lambda _checked=False: slot(owner)())
     owner.addAction(made)
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -78,15 +79,30 @@ def ask_prompts_path(parent: QWidget, at: str) -> str | None:
 
 def confirm_delete(parent: QWidget, number: int) -> bool:
     """Whether so many runs are really to be deleted; anything but a clear yes is no."""
+    what = f"these {number} runs" if number > 1 else "this run"
+    told = "Their records, tags and notes cannot be brought back."
+    return _confirm(parent, "Delete runs", f"Delete {what} for good?", told, yes="Delete")
+
+
+def confirm_remove(
+    parent: QWidget, title: str, size: str, folders: Sequence[Path], left: str
+) -> bool:
+    """Whether these folders of a model are really to be removed; `left`: what is not, and why."""
+    told = "\n".join(filter(None, (*map(str, folders), "", left, "It can be fetched again.")))
+    return _confirm(parent, "Remove a model", f"Remove {size} of {title}?", told, yes="Remove")
+
+
+def _confirm(parent: QWidget, title: str, question: str, told: str, *, yes: str) -> bool:
+    """Asks; anything but a clear yes is no."""
     box = QMessageBox(parent)
     box.setIcon(QMessageBox.Icon.Warning)
     box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setWindowTitle("Delete runs")
-    box.setText(f"Delete {f'these {number} runs' if number > 1 else 'this run'} for good?")
-    box.setInformativeText("Their records, tags and notes cannot be brought back.")
-    delete = box.addButton("Delete", QMessageBox.ButtonRole.DestructiveRole)
+    box.setWindowTitle(title)
+    box.setText(question)
+    box.setInformativeText(told)
+    agree = box.addButton(yes, QMessageBox.ButtonRole.DestructiveRole)
     box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
     box.exec()
-    chosen = box.clickedButton() is delete
+    chosen = box.clickedButton() is agree
     box.deleteLater()
     return chosen

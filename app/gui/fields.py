@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -100,6 +100,7 @@ class Choice(QComboBox):
         super().__init__()
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(8)
+        self._reasons: Mapping[Any, str] = {}
         self.offer(offers)
         self.currentIndexChanged.connect(self.edited)
 
@@ -117,9 +118,26 @@ class Choice(QComboBox):
         self.clear()
         for text, value in wanted:
             self.addItem(text, value)
-            self.setItemData(self.count() - 1, tip(text), Qt.ItemDataRole.ToolTipRole)
+        self.mark(self._reasons)
         self.put(chosen)
         self.blockSignals(False)
+
+    def mark(self, reasons: Mapping[Any, str]) -> None:
+        """Strikes through the offers that cannot be used, by their values, and says why on hover.
+
+        Offers that come later are marked too.
+        """
+        self._reasons = reasons
+        for place in range(self.count()):
+            text, reason = self.itemText(place), reasons.get(self.itemData(place), "")
+            font = self.font()
+            font.setStrikeOut(bool(reason))
+            told = f"{text}\nCannot be used: {reason}" if reason else text
+            self.setItemData(place, font, Qt.ItemDataRole.FontRole)
+            self.setItemData(place, tip(told), Qt.ItemDataRole.ToolTipRole)
+            self.setItemData(place, told, Qt.ItemDataRole.AccessibleTextRole)
+            muted = self.palette().placeholderText() if reason else None
+            self.setItemData(place, muted, Qt.ItemDataRole.ForegroundRole)
 
     def put(self, value: Any) -> None:
         """Chooses the offer with this value, or the first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ class Form(QWidget):
         self._catalogue = catalogue
         self._offers = PairOffers(catalogue)
         self._notes: tuple[str, ...] = ()
+        self._reasons: Mapping[str, str] = {}
         self.rows: dict[str, Row] = {}
         self._option_rows: dict[str, dict[str, Row]] = {}
         self._column = QVBoxLayout(self)
@@ -86,6 +87,12 @@ class Form(QWidget):
         field.put(name)
         if field.get() == before:
             self._take_pair()
+
+    def mark_pairs(self, reasons: Mapping[str, str]) -> None:
+        """Marks the pairs that cannot be used, by their names, and says why."""
+        self._reasons = reasons
+        self._pairs.mark(reasons)
+        self._show_obstacle()
 
     def settings(self, prompt: str, *, system: str, raw: bool) -> RunSettings:
         """The settings as they stand. The playground looks: lanes take turns, in full detail."""
@@ -150,13 +157,17 @@ class Form(QWidget):
         self.speculation.setChecked(True)
         self.speculation.setToolTip(tip("Off: the target writes alone. Nothing is loaded anew."))
         self.more = QCheckBox("More settings")
+        self.obstacle = label(tone="caution", wrap=True)
+        """Why the chosen pair cannot be used."""
+        self.obstacle.hide()
         self.note = label(tone="muted", wrap=True)
         self.suggestion = label(tone="muted", wrap=True)
-        for small in (self.note, self.suggestion):
+        for small in (self.obstacle, self.note, self.suggestion):
             scaled_font(small, 0.88)
         self._section("Pair")
         self._pairs = Choice(self._offers.offers())
         self._wide("pair", "Pair", self._pairs, "A target and what guesses ahead of it.")
+        self._column.addWidget(self.obstacle)
         self._column.addWidget(self.note)
         self._grid(PAIR_ROWS)
         self._section("Method", self.speculation)
@@ -168,6 +179,7 @@ class Form(QWidget):
         self._column.addWidget(self.suggestion)
         self._column.addWidget(self.more)
         self._grid(MORE_ROWS)
+        self._column.addStretch()
         self.suggest(None)
 
     def _section(self, title: str, beside: QWidget | None = None) -> None:
@@ -230,8 +242,15 @@ class Form(QWidget):
         self.rows["method"].field.put(pair.method)
         self.rows["draft_length"].field.put(pair.draft_length)
         self.show_notes(())
+        self._show_obstacle()
         self._refresh()
         self.pair_changed.emit()
+
+    def _show_obstacle(self) -> None:
+        """Says why the chosen pair cannot be used, if it cannot."""
+        reason = self._reasons.get(self._value("pair"), "")
+        self.obstacle.setText(f"Cannot be used: {reason}")
+        self.obstacle.setVisible(bool(reason))
 
     def _refresh(self) -> None:
         """Shows the rows that apply."""

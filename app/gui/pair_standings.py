@@ -1,4 +1,4 @@
-"""What of the pairs is on this machine, as the picker tells it."""
+"""What of the pairs is on this machine, and which cannot be used, as the picker tells it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from app.gui.background import Background
 from app.gui.form import Form
 from app.library.catalogue import Catalogue
 from app.library.overview import Overview, overview
+from app.library.together import Together, obstacles
 from app.run.problems import Problem
 
 
@@ -28,11 +29,20 @@ class PairStandings:
             return
         self._looking, self._stale = True, False
         catalogue = self._catalogue
-        self._background.start(lambda: overview(catalogue), self._tell, self._give_up)
 
-    def _tell(self, found: Overview) -> None:
+        def look() -> tuple[Overview, dict[str, Together]]:
+            standings = overview(catalogue)
+            return standings, obstacles(catalogue, standings)
+
+        self._background.start(look, self._tell, self._give_up)
+
+    def _tell(self, found: tuple[Overview, dict[str, Together]]) -> None:
         self._looking = False
-        self._form.show_standings(found)
+        standings, refused = found
+        self._form.show_standings(standings)
+        self._form.mark_pairs(
+            {name: f"{one.reason}\n{one.remedy}".strip() for name, one in refused.items()}
+        )
         if self._stale:
             self.look()
 

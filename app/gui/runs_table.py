@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 from app.gui.runs_model import COLUMNS, RunsModel
 from app.history import Entry
 
-_PADDING = 8
+PADDING = 8
 """What the style sheet gives to either side of a cell, and a little."""
 
 
@@ -63,7 +63,7 @@ class RunsTable(QTableView):
     def _set_widths(self) -> None:
         unit = self.fontMetrics().horizontalAdvance("0")
         for place, column in enumerate(COLUMNS):
-            self.setColumnWidth(place, column.width * unit + 2 * _PADDING)
+            self.setColumnWidth(place, column.width * unit + 2 * PADDING)
 
 
 def dress_table(table: QTableView) -> None:

@@ -13,7 +13,7 @@ from app.gui.plain import label, scaled_font
 SHOWN = ("open", "export")
 """Actions that have a button of their own; the menu has all of them."""
 
-PAGES = ("show_playground", "show_runs", "show_train")
+PAGES = ("show_playground", "show_runs", "show_train", "show_models")
 """The actions that show a page, in the order of the tabs."""
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QObject, Signal
 
-from app import files
+from app.gui.adopting import Adopted, adopt
 from app.gui.background import Background
 from app.gui.engine_link import EngineLink
 from app.gui.train_page import TrainPage
-from app.library.catalogue import Catalogue, load_catalogue
+from app.library.catalogue import Catalogue
 from app.library.own_catalogue import offer_head
 from app.library.training_folder import Found, look_at
 from app.run.events import Progress
@@ -98,17 +100,17 @@ class TrainDesk(QObject):
             return
         wanted, head = self._looked[0], self._looked[1].head
 
-        def adopt() -> tuple[Catalogue, str]:
-            own = files.user_catalogue()
-            places = [files.shipped_catalogue(), own]
-            pair = offer_head(own, load_catalogue(places), wanted.target, head)
-            catalogue = load_catalogue(places)
-            catalogue.pair(pair)
-            return catalogue, pair
+        def offer(file: Path, catalogue: Catalogue) -> str:
+            return offer_head(file, catalogue, wanted.target, head)
 
         self._adopting = True
         self.changed.emit()
-        self._background.start(adopt, self._adopt, self._failed)
+        self._background.start(lambda: adopt(offer), self._adopt, self._failed)
+
+    def take_catalogue(self, catalogue: Catalogue) -> None:
+        """Offers the targets of another catalogue."""
+        self._catalogue = catalogue
+        self._page.form.take_catalogue(catalogue)
 
     def refresh(self) -> None:
         """Shows how the training stands, and allows what can be done now."""
@@ -202,11 +204,9 @@ class TrainDesk(QObject):
         self._page.form.show_standing(str(problem), "trouble")
         self.changed.emit()
 
-    def _adopt(self, found: tuple[Catalogue, str]) -> None:
+    def _adopt(self, found: Adopted) -> None:
         self._adopting = False
-        self._catalogue, pair = found
-        self._page.form.take_catalogue(self._catalogue)
-        self.adopted.emit(self._catalogue, pair)
+        self.adopted.emit(found.catalogue, found.pair)
         self.changed.emit()
 
     def _failed(self, problem: Problem) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtGui import QCloseEvent, QGuiApplication
-from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow
 
 from app import files
 from app.engine.protocol import EngineEnded, Message, TokenCount
 from app.gui.actions import make_actions
 from app.gui.background import Background
+from app.gui.dropping import Dropping
 from app.gui.engine_link import EngineLink, Trouble
 from app.gui.frame_clock import FrameClock
 from app.gui.kept_runs import KeptRuns
+from app.gui.models_desk import ModelsDesk
+from app.gui.models_page import ModelsPage
+from app.gui.pages import Pages
 from app.gui.pair_standings import PairStandings
 from app.gui.picture import picture_of
 from app.gui.plain import tip
@@ -84,10 +88,17 @@ class MainWindow(QMainWindow):
         self.action = make_actions(self)
         self.bar = TopBar(self.action)
         self.runs = RunsPage(self.action, theme.colours)
+        self.models = ModelsPage(self.action, theme.colours)
+        self.stock = ModelsDesk(
+            self.models, self.background, catalogue, lambda: self.page.form.pair
+        )
+        self.pages = Pages(
+            self.bar, self.page, runs=self.runs, train=self.train, models=self.models
+        )
+        self.setCentralWidget(self.pages)
         notice, opened = self.page.notice, self.running.open
         self._reports = ReportExchange(self, notice, self.background, opened=opened)
         self._make_clocks()
-        self._lay_out()
         self._connect()
         for fault in catalogue.faults[:1]:
             self.page.notice.show_trouble(str(fault))
@@ -100,7 +111,7 @@ class MainWindow(QMainWindow):
 
     def begin(self) -> None:
         """Starts the engine and the clock; called once the window is up."""
-        self.focus_prompt()
+        self.pages.focus_prompt()
         self.start_clocks()
         self.running.prepare()
         self.standings.look()
@@ -112,7 +123,7 @@ class MainWindow(QMainWindow):
         self.background.deliver()
         earlier = self.running.shown.earlier
         self.page.advance(self.record, earlier.text if earlier else "")
-        if self._link.phase == "starting":
+        if self._link.phase == "starting" or self.stock.busy:
             self._slow_clock.touch()
         self._slow_clock.tick()
 
@@ -126,7 +137,7 @@ class MainWindow(QMainWindow):
 
     def run_again(self) -> None:
         """Runs the settings of the record that is shown, or of the run that is chosen."""
-        if self._on_runs:
+        if self.pages.shows(self.runs):
             self.desk.run_again()
         elif self.record is not None:
             self.running.again(self.record)
@@ -161,36 +172,6 @@ class MainWindow(QMainWindow):
             QGuiApplication.clipboard().setImage(made)
             self.page.notice.show_news("The verdict is copied as a picture.")
 
-    def show_playground(self) -> None:
-        """Shows the page where runs are made."""
-        self.runs.side.flush()
-        self._show_page(self.page)
-
-    def show_runs(self) -> None:
-        """Shows the page of kept runs, as they are by now."""
-        self._show_page(self.runs)
-        self.runs.take_keyboard()
-        self.desk.search()
-
-    def show_train(self) -> None:
-        """Shows the page where heads are taught, and what its folder holds by now."""
-        self.runs.side.flush()
-        self._show_page(self.train)
-        self.train.take_keyboard()
-        self.training.look()
-
-    def find_runs(self) -> None:
-        """Gives the keyboard to the search of the kept runs."""
-        self.show_runs()
-        self.runs.show_list()
-        self.runs.search.setFocus()
-        self.runs.search.selectAll()
-
-    def focus_prompt(self) -> None:
-        """Gives the keyboard to the prompt."""
-        self.show_playground()
-        self.page.prompt.prompt.setFocus()
-
     def restart_engine(self) -> None:
         """Ends the engine process and makes the pair ready in a new one."""
         self._link.restart()
@@ -209,6 +190,7 @@ class MainWindow(QMainWindow):
         self.hide()
         self.stop_clocks()
         self.runs.side.flush()
+        self.stock.close()
         self._link.close()
         self.running.keep(self._link.record)
         if self.background.wait(CLOSING_S):
@@ -222,11 +204,6 @@ class MainWindow(QMainWindow):
         """Takes nothing in any more, unless `frame` is called."""
         self._frame_clock.stop()
         self.count.stop()
-
-    @property
-    def _on_runs(self) -> bool:
-        """Whether the page of kept runs is shown."""
-        return self._pages.currentWidget() is self.runs
 
     def _make_clocks(self) -> None:
         self._frame_clock = FrameClock(self.frame, self)
@@ -268,6 +245,7 @@ class MainWindow(QMainWindow):
         """Shows how the engine stands, and allows what can be done now."""
         link, page = self._link, self.page
         self.training.refresh()
+        self.stock.refresh()
         self.bar.state.setText(link.words())
         page.progress.show_progress(None if link.job == "teach" else link.progress)
         doing = _DOING.get(link.job, page.run_words())
@@ -281,9 +259,9 @@ class MainWindow(QMainWindow):
 
     def _allow(self) -> None:
         """Enables the actions that can be done now."""
-        link, on_runs = self._link, self._on_runs
-        on_playground = self._pages.currentWidget() is self.page
-        on_train = self._pages.currentWidget() is self.train
+        link, on_runs = self._link, self.pages.shows(self.runs)
+        on_playground = self.pages.shows(self.page)
+        on_train = self.pages.shows(self.train)
         pair, shown = self.page.form.pair, self.running.shown
         on_kept = self.desk.possible(shown=on_runs, busy=link.busy)
         again = on_kept["open_run"] if on_runs else shown.ended and not link.busy
@@ -299,6 +277,7 @@ class MainWindow(QMainWindow):
             "copy_picture": self.record is not None and on_playground,
             **dict.fromkeys(("thrown", "seams", "charts"), on_playground),
             **on_kept,
+            **self.stock.possible(shown=self.pages.shows(self.models)),
         }
         for name, possible in can.items():
             self.action[name].setEnabled(possible)
@@ -321,9 +300,14 @@ class MainWindow(QMainWindow):
             for notice in notices:
                 notice.show_trouble(trouble.message, trouble.remedy)
 
-    def _show_page(self, page: QWidget) -> None:
-        self._pages.setCurrentWidget(page)
-        self.bar.show_page(self._pages.currentIndex())
+    def _turned(self) -> None:
+        """A page is shown: what it lists is listed as it is by now."""
+        if self.pages.shows(self.runs):
+            self.desk.search()
+        elif self.pages.shows(self.train):
+            self.training.look()
+        elif self.pages.shows(self.models):
+            self.stock.open()
         self._refresh_state()
 
     def _wants_other_models(self) -> bool:
@@ -332,21 +316,31 @@ class MainWindow(QMainWindow):
         return pair is not None and self._link.pair not in (None, pair.name)
 
     def _has_been_kept(self) -> None:
-        if self._on_runs:
+        if self.pages.shows(self.runs):
             self.desk.search()
 
     def _has_trained(self) -> None:
         """Makes the pair ready again whose models made room for a training."""
-        if self._pages.currentWidget() is not self.train:
+        if not self.pages.shows(self.train):
             self.page.notice.show_news("The training is over: see the Train page (Ctrl+3).")
         self.running.prepare()
 
-    def _adopt(self, catalogue: Catalogue, pair: str) -> None:
-        """Takes on another catalogue, and chooses a pair of it."""
+    def _take_catalogue(self, catalogue: Catalogue) -> None:
+        """Takes on another catalogue, wherever there is one."""
         self.page.form.take_catalogue(catalogue)
+        self.training.take_catalogue(catalogue)
+        self.stock.take_catalogue(catalogue)
         self.standings.take_catalogue(catalogue)
+
+    def _pair_up(self, catalogue: Catalogue, pair: str) -> None:
+        """Takes on another catalogue, and chooses a pair of it."""
+        self._take_catalogue(catalogue)
         self.page.form.choose_pair(pair)
-        self.show_playground()
+
+    def _adopt(self, catalogue: Catalogue, pair: str) -> None:
+        """Chooses a pair with a head that was trained, and shows it."""
+        self._pair_up(catalogue, pair)
+        self.pages.show_playground()
         title = catalogue.pair(pair).title
         self.page.notice.show_news(f"{title} is chosen; it stands in {files.user_catalogue()}.")
 
@@ -354,18 +348,21 @@ class MainWindow(QMainWindow):
         self.page.set_colours(self.theme.colours)
         self.runs.comparison.set_colours(self.theme.colours)
         self.train.chart.set_colours(self.theme.colours)
+        self.models.table.set_colours(self.theme.colours)
 
     def _connect(self) -> None:
         page = self.page
         running = self.running
         self.desk.attend(self.runs, opened=running.open, again=running.again, changed=self._allow)
-        running.called.connect(self.show_playground)
+        running.called.connect(self.pages.show_playground)
         running.changed.connect(self._refresh_state)
         running.opened.connect(self._slow_clock.hasten)
         running.kept.connect(self._has_been_kept)
         self.training.changed.connect(self._refresh_state)
         self.training.ended.connect(self._has_trained)
         self.training.adopted.connect(self._adopt)
+        self._connect_models()
+        self.pages.turned.connect(self._turned)
         self.theme.changed.connect(self._recolour)
         page.run_button.clicked.connect(self.run)
         page.stop_button.clicked.connect(self.stop)
@@ -377,14 +374,16 @@ class MainWindow(QMainWindow):
         self.action["speculation"].setChecked(page.form.speculation.isChecked())
         self.action["charts"].setChecked(True)
 
-    def _lay_out(self) -> None:
-        self._pages = QStackedWidget()
-        for page in (self.page, self.runs, self.train):
-            self._pages.addWidget(page)
-        whole = QWidget()
-        column = QVBoxLayout(whole)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bar)
-        column.addWidget(self._pages, 1)
-        self.setCentralWidget(whole)
+    def _connect_models(self) -> None:
+        stock = self.stock
+        stock.changed.connect(self._refresh_state)
+        stock.catalogue_read.connect(self._take_catalogue)
+        stock.keeping.moved.connect(self.standings.look)
+        stock.pairing.adopted.connect(self._pair_up)
+        self.page.form.pair_changed.connect(stock.pairing.judge)
+        Dropping(self).dropped.connect(self._take_dropped)
+
+    def _take_dropped(self, paths: list[Path]) -> None:
+        """Shows what was dropped on the page of models."""
+        self.pages.show_models()
+        self.stock.take(paths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Container
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -11,8 +12,10 @@ import yaml
 
 from app.library.catalogue import Catalogue
 from app.library.catalogue_reading import CatalogueFile, read_catalogue_text
-from app.library.entries import Fault
-from app.library.head_entry import HeadOffer, Section, head_offer, pair_with, written
+from app.library.entries import Fault, ModelEntry
+from app.library.head_entry import head_offer, pair_with
+from app.library.offer import Offer, Section, written
+from app.library.pair_entry import Role, known_pair, pair_offer
 from app.library.yaml_nodes import compose_text, keys, node_at
 from app.run.problems import Problem
 
@@ -27,18 +30,35 @@ def offer_head(file: Path, catalogue: Catalogue, target: str, head: Path) -> str
     Problem, with the file as it was, if the file cannot be read or written, or not be added to.
     """
     known = pair_with(catalogue, target, head)
-    if known is not None:
-        return known
+    return known or _add(file, lambda taken: head_offer(catalogue, target, head, taken=taken))
+
+
+def offer_pair(
+    file: Path,
+    catalogue: Catalogue,
+    target: ModelEntry,
+    guesser: ModelEntry | None,
+    *,
+    role: Role | None,
+) -> str:
+    """As `offer_head`, for a pair of any two models, or of a target and nothing beside it."""
+    known = known_pair(catalogue, target, guesser, role=role)
+    return known or _add(
+        file, lambda taken: pair_offer(catalogue, target, guesser, role=role, taken=taken)
+    )
+
+
+def _add(file: Path, make: Callable[[Container[str]], Offer]) -> str:
+    """Adds an offer, made to differ from the names that the file holds; the name of its pair."""
     before = _bytes(file)
     text = _decoded(file, before)
     top, faults = compose_text(file, text)
     if faults:
         raise _unreadable(faults[0])
-    taken = {name for section in ("models", "pairs") for name in _written_names(top, section)}
-    offer = head_offer(catalogue, target, head, taken=taken)
+    offer = make({name for part in ("models", "pairs") for name in _written_names(top, part)})
     after = text
     for section, entries in (("pairs", offer.pairs), ("models", offer.models)):
-        after = _with_entries(file, after, section, entries)
+        after = _with_entries(file, after, section, entries) if entries else after
     _require_kept(file, text, after, offer)
     _replace(file, before, after)
     return offer.pair
@@ -84,7 +104,7 @@ def _indented(text: str, margin: int) -> list[str]:
     return [f"{' ' * margin}{line}" for line in text.split("\n")]
 
 
-def _require_kept(file: Path, text: str, after: str, offer: HeadOffer) -> None:
+def _require_kept(file: Path, text: str, after: str, offer: Offer) -> None:
     """Raises Problem unless the new text says all that the old one says, and the offer."""
     old, new = (read_catalogue_text(file, one) for one in (text, after))
     names = {model.name for model in new.models}

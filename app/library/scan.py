@@ -9,7 +9,7 @@ import msgspec
 
 from app import files
 from app.library.catalogue import Catalogue
-from app.library.entries import FolderSource
+from app.library.entries import FolderSource, HubSource
 from app.library.examining import Examined, examine
 from app.library.scan_candidates import Candidate, candidates_in
 from app.library.scan_entry import Offering, written
@@ -33,6 +33,8 @@ class Found(Examined, frozen=True, kw_only=True):
     """The name by which the catalogue offers it already."""
     entry: str = ""
     """What to paste into `models.yaml`; empty for what is offered, or cannot be loaded."""
+    source: FolderSource | HubSource | None = None
+    """How a catalogue names it; None if it cannot."""
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -59,14 +61,15 @@ def scan(
     *,
     pause: Pause,
     report: Callable[[str], None] = lambda told: None,
+    usual: bool = True,
 ) -> Scan:
-    """Looks through the usual places and these folders. Weights are never read.
+    """Looks through the usual places, unless without them, and these folders; never reads weights.
 
     `pause` is called often and may raise Cancelled; `report` is told each path that is looked into.
     Nothing that lies there makes it fail: what cannot be seen is told as a trouble.
     """
     own = [Place("your folder", folder.expanduser().absolute()) for folder in folders]
-    places = [*usual_places(), *own]
+    places = [*(usual_places() if usual else ()), *own]
     walk = Walk(pause, without=(files.cache_folder() / "converted",))
     looked = tuple(Looked(place.whose, place.folder, _is_there(place.folder)) for place in places)
     offering = Offering(catalogue)
@@ -83,7 +86,7 @@ def scan(
             key = _resolved(candidate.path)
             if key not in found:
                 report(str(candidate.path))
-                found[key] = _judged(candidate, offering, entries)
+                found[key] = judged(candidate, offering, entries)
     return Scan(tuple(found.values()), looked, tuple(walk.troubles), written(entries))
 
 
@@ -103,8 +106,8 @@ def _candidates(place: Place, walk: Walk) -> Iterator[Candidate]:
             yield from candidates_in(folder, place.whose)
 
 
-def _judged(candidate: Candidate, offering: Offering, entries: dict[str, object]) -> Found:
-    """A candidate looked into; its lines are added to `entries`."""
+def judged(candidate: Candidate, offering: Offering, entries: dict[str, object]) -> Found:
+    """A candidate looked into; the lines that would offer it are added to `entries`."""
     examined = examine(candidate)
     source = candidate.source or FolderSource(str(candidate.path))
     offered = offering.offered_as(candidate.source, candidate.path)
@@ -120,6 +123,7 @@ def _judged(candidate: Candidate, offering: Offering, entries: dict[str, object]
         place=candidate.place,
         offered_as=offered,
         entry=written(entry),
+        source=source if entry or offered else None,
         **{name: getattr(examined, name) for name in Examined.__struct_fields__},
     )
 

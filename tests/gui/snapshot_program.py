@@ -154,7 +154,7 @@ def continued(window, client) -> None:
 def runs(window, client) -> None:
     """The list of kept runs; one has tags and a note."""
     _keep_runs(window)
-    window.show_runs()
+    window.pages.show_runs()
     _settle(window)
 
 
@@ -219,8 +219,45 @@ def untaught(window, client) -> None:
     window.training._seen(form.wanted(), another)
 
 
+def models(window, client) -> None:
+    """Models of the catalogue and of this machine; the chosen one fits the target."""
+    from app.library.together import Together
+
+    _show_models(window)
+    window.models.table.choose("path /models/llama-3.2-1b-draft")
+    _settle(window)
+    found = Together("fits", "Every id means the same to both.")
+    pairing = window.stock.pairing
+    pairing._judged(window.models.table.row, pairing.target, found)
+
+
+def faults(window, client) -> None:
+    """A faulty entry is chosen, while a model is fetched and another could not be."""
+    from app.run.events import Progress
+
+    _show_models(window)
+    window.models.notice.show_trouble(
+        "meta-llama/Llama-3.2-1B is gated, private, or not known to the Hub.",
+        "Check the name, ask for access at huggingface.co/meta-llama/Llama-3.2-1B, then log in "
+        "with `hf auth login`.",
+    )
+    window.stock.keeping._fetching.progress = Progress("Downloading", 219e6, 988e6, "bytes")
+    window.models.which.put("unusable")
+    window.models.table.choose("fault /home/me/models.yaml 7 5")
+
+
+def _show_models(window) -> None:
+    from model_rows import PLACES, rows
+
+    window.stock._scanned = True
+    window.pages.show_models()
+    _settle(window)
+    window.stock._show(rows())
+    window.models.show_places(*PLACES)
+
+
 def _show_train(window) -> None:
-    window.show_train()
+    window.pages.show_train()
     window.train.form.out.put(TRAINING)
     window.training.look()
     _settle(window)
@@ -255,6 +292,8 @@ SCENES = {
     "continued": continued,
     "runs": runs,
     "compared": compared,
+    "models": models,
+    "faults": faults,
     "train": train,
     "trained": trained,
     "untaught": untaught,

@@ -112,7 +112,7 @@ def test_the_list_shows_the_latest_first_with_its_figures(window, kept):
 
 
 def test_a_search_finds_by_words_and_by_tag(window, kept):
-    window.find_runs()
+    window.pages.search_list()
     settle(window)
     assert window.runs.search.hasFocus() or not window.isActiveWindow()
     window.runs.search.setText("name zebra")
@@ -129,7 +129,7 @@ def test_a_search_finds_by_words_and_by_tag(window, kept):
 
 
 def test_only_the_last_of_many_searches_counts(window, kept):
-    window.show_runs()
+    window.pages.show_runs()
     for text in ("n", "na", "name the q"):
         window.runs.search.setText(text)
     settle(window)
@@ -137,7 +137,7 @@ def test_only_the_last_of_many_searches_counts(window, kept):
 
 
 def test_tags_and_note_are_kept_when_the_field_is_left(window, kept):
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     choose(window, 0)
     window.runs.side.tags.setText("talk, lamp")
@@ -154,7 +154,7 @@ def test_tags_and_note_are_kept_when_the_field_is_left(window, kept):
 
 
 def test_what_is_being_written_is_not_lost_when_the_list_is_renewed(window, kept):
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     window.runs.side.note.setPlainText("Half a sent")
     window.desk.search()
@@ -166,7 +166,7 @@ def test_what_is_being_written_is_not_lost_when_the_list_is_renewed(window, kept
 
 
 def test_a_tag_that_cannot_be_kept_says_why_and_goes(window, kept):
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     window.runs.side.tags.setText("x" * 99)
     window.runs.side.tags.editingFinished.emit()
@@ -176,7 +176,7 @@ def test_a_tag_that_cannot_be_kept_says_why_and_goes(window, kept):
 
 
 def test_enter_opens_the_run_in_the_playground(window, kept, play, qtbot):
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     qtbot.keyClick(window.runs.table, Qt.Key.Key_Down)
     qtbot.keyClick(window.runs.table, Qt.Key.Key_Return)
@@ -189,7 +189,7 @@ def test_enter_opens_the_run_in_the_playground(window, kept, play, qtbot):
 
 
 def test_run_again_runs_the_settings_of_the_chosen_run(window, client, kept):
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     choose(window, 2)
     window.action["run_again"].trigger()
@@ -201,7 +201,7 @@ def test_run_again_runs_the_settings_of_the_chosen_run(window, client, kept):
 
 
 def test_runs_side_by_side_mark_what_was_not_held_equal(window, kept):
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     assert not window.action["compare_runs"].isEnabled()
     window.runs.table.selectAll()
@@ -227,7 +227,7 @@ def test_runs_leave_and_come_back(window, kept, monkeypatch, tmp_path):
     monkeypatch.setattr(dialogs, "ask_archive_path", lambda *_: archive)
     monkeypatch.setattr(dialogs, "ask_import_path", lambda *_: archive)
     monkeypatch.setattr(dialogs, "confirm_delete", lambda *_: True)
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     choose(window, 0, 1)
     window.action["export_runs"].trigger()
@@ -245,7 +245,7 @@ def test_runs_leave_and_come_back(window, kept, monkeypatch, tmp_path):
 def test_nothing_is_deleted_without_a_clear_yes(window, kept, monkeypatch, qtbot):
     asked = []
     monkeypatch.setattr(dialogs, "confirm_delete", lambda _parent, number: asked.append(number))
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     qtbot.keyClick(window.runs.table, Qt.Key.Key_Delete)
     settle(window)
@@ -255,7 +255,7 @@ def test_nothing_is_deleted_without_a_clear_yes(window, kept, monkeypatch, qtbot
 
 def test_delete_in_a_field_deletes_a_character(window, kept, monkeypatch, qtbot):
     monkeypatch.setattr(dialogs, "confirm_delete", lambda *_: pytest.fail("asked"))
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     window.runs.search.setText("ab")
     window.runs.search.setCursorPosition(0)
@@ -266,19 +266,19 @@ def test_delete_in_a_field_deletes_a_character(window, kept, monkeypatch, qtbot)
 
 def test_a_damaged_history_is_told_of_and_the_page_works(window, play):
     window.kept.path.write_bytes(b"this is no database at all" * 100)
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     assert "damaged" in window.runs.notice.text.text()
-    window.show_playground()
+    window.pages.show_playground()
     window.run()
     play(*run_of())
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     assert listed(window) == ["r"]
 
 
 def test_a_window_without_a_history_keeps_nothing_and_says_so(evil_free_window):
-    evil_free_window.show_runs()
+    evil_free_window.pages.show_runs()
     settle(evil_free_window)
     assert "No run is kept here." in evil_free_window.runs.notice.text.text()
 
@@ -309,7 +309,7 @@ def test_tabs_and_keys_change_the_page(window, qtbot):
 
 
 def test_tab_leaves_the_list(window, kept, qtbot):
-    window.show_runs()
+    window.pages.show_runs()
     settle(window)
     window.activateWindow()
     window.runs.table.setFocus()

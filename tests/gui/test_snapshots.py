@@ -34,9 +34,11 @@ SHARE = 0.01
     ("scheme", "scale", "scenes"),
     [
         ("dark", "1", ["finished", "costs", "trouble", "opening", "continued", "runs", "train"]),
+        ("dark", "1", ["models", "faults"]),
         ("light", "1", ["finished", "costs", "trouble", "compared", "trained", "untaught"]),
+        ("light", "1", ["models", "faults"]),
         ("dark", "2", ["finished"]),
-        ("light", "2", ["finished", "trained"]),
+        ("light", "2", ["finished", "trained", "models"]),
     ],
 )
 def test_the_page_looks_as_it_did(scheme, scale, scenes, tmp_path):
@@ -60,7 +62,7 @@ def test_the_page_looks_as_it_did(scheme, scale, scenes, tmp_path):
 def test_no_word_is_cut_off_at_any_scale(scale, tmp_path):
     program, scenes = (
         str(HERE / "snapshot_program.py"),
-        ("trouble", "costs", "continued", "compared", "trained", "untaught"),
+        ("trouble", "costs", "continued", "compared", "trained", "untaught", "models", "faults"),
     )
     subprocess.run(
         [sys.executable, program, "light", str(tmp_path), *scenes],

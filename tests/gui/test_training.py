@@ -50,7 +50,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture
 def train(home, window, settle):
     """The page, shown, in a home folder of its own."""
-    window.show_train()
+    window.pages.show_train()
     settle()
     return window.train
 
@@ -125,7 +125,7 @@ def test_start_sends_what_the_form_says_and_nothing_can_be_run(train, window, cl
     assert not train.form.minutes.isEnabled()
     assert train.note.text() == TRAINING
     assert train.progress.isVisible()
-    window.show_playground()
+    window.pages.show_playground()
     settle()
     assert not window.page.progress.isVisible()
     assert not window.page.run_button.isEnabled()
@@ -265,7 +265,7 @@ def test_an_engine_that_dies_in_a_training_leaves_what_was_kept(train, client, s
 def test_no_training_starts_during_a_run(train, window, client, settle):
     window.run()
     settle(*run_of()[:20])
-    window.show_train()
+    window.pages.show_train()
     settle()
     assert not train.start.isEnabled()
     assert train.note.text() == RUNNING

@@ -11,8 +11,8 @@ import pytest
 
 from app import files
 from app.library.catalogue import Catalogue, load_catalogue
-from app.library.entries import FolderSource
-from app.library.own_catalogue import offer_head
+from app.library.entries import FolderSource, HubSource, ModelEntry
+from app.library.own_catalogue import offer_head, offer_pair
 from app.run.problems import Problem
 
 OWN = """\
@@ -238,3 +238,56 @@ def test_a_folder_in_its_place_is_told(file, head):
     file.mkdir()
     with pytest.raises(Problem, match="cannot be read"):
         offer_head(file, Catalogue(), str(head), head)
+
+
+def found_model(folder: Path, name: str) -> ModelEntry:
+    """A model that the catalogue does not offer."""
+    return ModelEntry(name, name.title(), FolderSource(str(folder / name)))
+
+
+def test_two_models_that_were_found_become_a_pair_with_an_entry_each(file, tmp_path):
+    file.write_text(OWN)
+    target, draft = found_model(tmp_path, "big"), found_model(tmp_path, "small")
+    name = offer_pair(file, catalogue(), target, draft, role="draft")
+    found = catalogue()
+    assert found.faults == ()
+    pair = found.pair(name)
+    assert (name, pair.title) == ("big-with-small", "Big, draft Small")
+    assert (pair.target, pair.draft, pair.method) == ("big", "small", "draft-model")
+    assert {found.model("big").source, found.model("small").source} == {target.source, draft.source}
+    assert stays(OWN, file.read_text())
+
+
+def test_a_target_by_itself_gets_a_pair_that_copies(file, tmp_path):
+    name = offer_pair(file, catalogue(), found_model(tmp_path, "big"), None, role=None)
+    pair = catalogue().pair(name)
+    assert (name, pair.target, pair.method, pair.models) == ("big-ngram", "big", "ngram", ("big",))
+
+
+def test_models_of_the_catalogue_get_no_second_entry(file):
+    target, head = load_catalogue([files.shipped_catalogue()]).models_of("embedded")
+    file.write_text("models:\n")
+    name = offer_pair(file, catalogue(), target, target, role="draft")
+    assert name == "embedded-nf4-draft"  # it is offered already
+    assert offer_pair(file, catalogue(), target, head, role="head") == "embedded"
+    assert file.read_text() == "models:\n"
+
+
+def test_a_target_has_the_pair_that_opens_first(file):
+    target, _ = load_catalogue([files.shipped_catalogue()]).models_of("embedded")
+    assert offer_pair(file, catalogue(), target, None, role=None) == "embedded"
+    file.write_text("default: embedded-nf4-draft\n")
+    assert offer_pair(file, catalogue(), target, None, role=None) == "embedded-nf4-draft"
+
+
+def test_a_model_of_the_hub_is_written_as_such(file):
+    entry = ModelEntry("x", "org/x", HubSource("org/x", "main"))
+    name = offer_pair(file, catalogue(), entry, None, role=None)
+    assert catalogue().model(catalogue().pair(name).target).source == entry.source
+
+
+def test_no_pair_is_added_to_a_file_that_cannot_be_read(file, tmp_path):
+    file.write_bytes(b"models:\n\ta: 1\n")
+    with pytest.raises(Problem, match="line 2, column 1"):
+        offer_pair(file, catalogue(), found_model(tmp_path, "big"), None, role=None)
+    assert file.read_bytes() == b"models:\n\ta: 1\n"
