@@ -131,6 +131,17 @@ class TestWhole:
         assert get() == folder
         assert len(hub.gets(WEIGHTS)) == 1
 
+    def test_a_copied_snapshot_without_its_links_is_completed(
+        self, hub: HubStandIn, model: dict[str, bytes]
+    ) -> None:
+        folder = repository_folder(REPO) / "snapshots" / COMMIT
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_bytes(model["config.json"])
+        (folder / "tokenizer.json").symlink_to("../../blobs/not-copied")
+        assert get() == folder
+        assert contents(folder) == model
+        assert not hub.gets("config.json")
+
     def test_the_network_is_not_touched_for_what_is_there(
         self, hub: HubStandIn, model: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -288,6 +299,14 @@ class TestCuts:
         assert ranges == [None, "bytes=5000-", "bytes=5000-", "bytes=8000-"]
         assert max(one.done for one in reports) == sum(map(len, model.values()))
         assert sha256(weights) in {path.name for path in cached()}
+
+    def test_a_line_that_is_cut_often_but_brings_something_is_not_given_up(
+        self, hub: HubStandIn, model: dict[str, bytes]
+    ) -> None:
+        for _ in range(12):
+            hub.next(WEIGHTS, cut=1000)
+        assert contents(get()) == model
+        assert hub.gets(WEIGHTS)[-1].headers["range"] == "bytes=12000-"
 
     def test_a_server_that_ignores_range_is_read_from_the_beginning(
         self, hub: HubStandIn, model: dict[str, bytes]
@@ -501,6 +520,7 @@ class TestPause:
         assert hub.gets(WEIGHTS)[-1].headers["range"] == "bytes=6000-"
         # What was here from the beginning is no speed: it is counted at once.
         assert next(one.done for one in again if one.total) >= rest + 6000
+        assert again[-1].done == again[-1].total == rest + len(model[WEIGHTS])
         assert len(hub.gets("config.json")) == 1
 
     def test_a_connection_that_says_nothing_more_can_be_stopped_and_gone_on_from_at_once(
