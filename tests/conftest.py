@@ -10,6 +10,9 @@ from own_keyring import MemoryKeyring, using
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
+    # Tests that run at once share the processors; torch would take all of them for each.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // workers, 1)))
 
 
 @pytest.fixture(autouse=True)

@@ -363,6 +363,9 @@ def test_tests_bring_their_libraries_and_run_from_the_root(tree, tmp_path):
     calls = tree.calls()
     assert any(argument.startswith("pytest>=") for argument in installs(calls)[1])
     assert calls[-1] == [str(tree.root), "-m", "pytest", "-k", "a or b"]
+    tree.run("--cpu", "test")
+    at_once = ["-n", str(min(os.cpu_count(), 4)), "--dist", "loadfile"]
+    assert tree.calls()[-1] == [str(tree.root), "-m", "pytest", *at_once]
     tree.run("--cpu", "run")
     assert installs(tree.calls()) == []
 
