@@ -14,8 +14,8 @@ from app.engine.outbox import Outbox
 from app.engine.protocol import CountTokens, JobCancelled, JobProblem, TokenCount, Work
 from app.run.auditing import Audit, Audited
 from app.run.events import Outcome, Progress, RunEnded, RunEvent, RunStarted
-from app.run.preparation import EngineReady, Prepare, Prepared
-from app.run.problems import Cancelled, Problem
+from app.run.preparation import EngineReady, Prepare, Prepared, Release, Released
+from app.run.problems import Cancelled, Problem, release_frames
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
@@ -58,6 +58,10 @@ class Bench(Protocol):
 
         what was done until then is kept in its folder. No other models stay loaded.
         """
+        ...
+
+    def release(self) -> Released:
+        """Lets go of every model, and says which they were."""
         ...
 
     def count_tokens(self, prompt: str, *, system: str, raw: bool) -> int:
@@ -105,6 +109,9 @@ class Engine:
             return
         if isinstance(command, Audit):
             self._outbox.put(self._bench.audit(command, report=report, pause=pause))
+            return
+        if isinstance(command, Release):
+            self._outbox.put(self._bench.release())
             return
         if isinstance(command, Teach):
             point = self._outbox.put
@@ -156,12 +163,3 @@ class Engine:
         what = "".join(traceback.format_exception_only(fault)).strip()
         release_frames(fault)
         return f"A fault in Foretoken: {what}", f"The details are in {self._log_file}."
-
-
-def release_frames(error: BaseException | None) -> None:
-    """Lets go of what an exception and those behind it hold in their frames: tensors, above all."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__

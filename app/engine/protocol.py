@@ -20,7 +20,7 @@ from app.run.events import (
     RunStarted,
     Struct,
 )
-from app.run.preparation import EngineReady, Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared, Release, Released
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
@@ -49,7 +49,7 @@ class Quit(Struct, frozen=True, tag=True):
     """End the engine."""
 
 
-Work = Prepare | Run | Audit | Teach
+Work = Prepare | Run | Audit | Teach | Release
 """What is done on the models, one after the other: a job."""
 
 Command = Work | Stop | CountTokens | Quit
@@ -87,6 +87,7 @@ class EngineEnded(Struct, frozen=True, tag=True):
 Message = (
     EngineReady
     | Prepared
+    | Released
     | Audited
     | CurvePoint
     | Taught

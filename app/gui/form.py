@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,11 +10,12 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.gui.fields import Choice, Field, Row, option_field
-from app.gui.form_rows import METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, RowSpec
+from app.gui.form_rows import LOADING, METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, RowSpec
 from app.gui.plain import label, scaled_font, tip
 from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
 from app.run.methods import METHODS
+from app.run.preparation import DeviceName, Prepare
 from app.run.settings import OptionValue, Precision, RunSettings, Sampling
 
 
@@ -31,6 +32,7 @@ class Form(QWidget):
         self.setObjectName("form")
         self._catalogue = catalogue
         self.rows: dict[str, Row] = {}
+        self._devices: tuple[DeviceName, ...] = ()
         self._option_rows: dict[str, dict[str, Row]] = {}
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(12, 10, 12, 6)
@@ -51,6 +53,28 @@ class Form(QWidget):
     def precision(self) -> Precision | None:
         """The target's precision; None leaves it to the machine."""
         return self.rows["precision"].field.get()
+
+    @property
+    def wanted(self) -> Prepare | None:
+        """The models that the form asks for; None without a pair."""
+        pair = self.pair
+        if pair is None:
+            return None
+        return Prepare(
+            pair.name,
+            precision=self.precision,
+            device=self._value("device"),
+            draft_device=self._value("draft_device"),
+            allow_offload=self._value("allow_offload"),
+        )
+
+    def offer_devices(self, devices: Sequence[DeviceName]) -> None:
+        """Offers the devices of this machine, if there is anything to choose."""
+        self._devices = tuple(devices)
+        named = [(device.name, device.id) for device in devices]
+        self._choice("device").offer([("The best here", None), *named])
+        self._choice("draft_device").offer([("The target's device", None), *named])
+        self._refresh()
 
     def take_catalogue(self, catalogue: Catalogue) -> None:
         """Offers the pairs of another catalogue, and keeps the choice if it is still among them."""
@@ -86,6 +110,9 @@ class Form(QWidget):
             stop_strings=self._value("stop_strings"),
             ignore_end_of_text=self._value("ignore_end_of_text"),
             precision=self.precision,
+            device=self._value("device"),
+            draft_device=self._value("draft_device"),
+            allow_offload=self._value("allow_offload"),
             context_length=self._value("context_length") or None,
             baseline=speculates,
             repetitions=self._value("repetitions") if speculates else 1,
@@ -107,7 +134,8 @@ class Form(QWidget):
         for name in Sampling.__struct_fields__:
             if name in self.rows:
                 self.rows[name].field.put(getattr(settings.sampling, name))
-        self.rows["precision"].field.put(settings.precision)
+        for name in LOADING:
+            self.rows[name].field.put(getattr(settings, name))
         for name in ("max_new_tokens", "repetitions", "stop_strings", "ignore_end_of_text"):
             self.rows[name].field.put(getattr(settings, name))
         self.rows["context_length"].field.put(settings.context_length or 0)
@@ -189,7 +217,8 @@ class Form(QWidget):
 
     def _connect(self) -> None:
         self.rows["pair"].field.edited.connect(self._take_pair)
-        self.rows["precision"].field.edited.connect(self.pair_changed)
+        for name in LOADING:
+            self.rows[name].field.edited.connect(self.pair_changed)
         self.speculation.toggled.connect(self._refresh)
         self.more.toggled.connect(self._refresh)
         for row in (*self.rows.values(), *self._all_option_rows()):
@@ -222,6 +251,11 @@ class Form(QWidget):
             self.rows[name].set_visible(speculates)
         self.rows["repetitions"].set_visible(speculates and self.more.isChecked())
         self.rows["method"].name.hide()
+        several, pair = len(self._devices) > 1, self.pair
+        self.rows["device"].set_visible(several)
+        self.rows["draft_device"].set_visible(several and pair is not None and bool(pair.draft))
+        cards = [device for device in self._devices if device.id.startswith("cuda")]
+        self.rows["allow_offload"].set_visible(bool(cards))
         for owner, rows in self._option_rows.items():
             for row in rows.values():
                 row.set_visible(speculates and owner == method)
@@ -240,6 +274,11 @@ class Form(QWidget):
 
     def _all_option_rows(self) -> list[Row]:
         return [row for rows in self._option_rows.values() for row in rows.values()]
+
+    def _choice(self, name: str) -> Choice:
+        field = self.rows[name].field
+        assert isinstance(field, Choice)
+        return field
 
     def _value(self, name: str) -> Any:
         return self.rows[name].field.get()

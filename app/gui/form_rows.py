@@ -33,8 +33,30 @@ PAIR_ROWS = (
         "on a CPU: bf16 is faster there, but a near tie can flip a token.",
         lambda: Choice(PRECISIONS),
     ),
+    RowSpec(
+        "device",
+        "Device",
+        "Where the target is loaded; a head and n-grams work beside it.",
+        lambda: Choice([("The best here", None)]),
+    ),
+    RowSpec(
+        "draft_device",
+        "Draft model on",
+        "A draft model may be on another device than its target: its guesses cross once a loop.",
+        lambda: Choice([("The target's device", None)]),
+    ),
+    RowSpec(
+        "allow_offload",
+        "Offload",
+        "Keep weights that the card has no room for in the machine's memory. That is slow, and "
+        "the figures are not the card's.",
+        lambda: Flag(False),
+    ),
 )
 """What the models are loaded with."""
+
+LOADING = tuple(row.name for row in PAIR_ROWS)
+"""The settings that may ask for other models than are loaded."""
 
 METHOD_ROWS = (
     RowSpec(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from app.run.settings import Sampling
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _FEW_LAYERS = 1000
 """Up to so many layers are left to the loader, which knows what each of them has to have."""
+_LAYER = re.compile(r"(?P<stack>(?:\w+\.)*?(?:layers?|h|blocks?))\.(?P<number>\d{1,6})\.")
+"""A tensor of a numbered layer: "model.layers.12.mlp.up_proj.weight"."""
 _DTYPES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 
 
@@ -166,13 +169,36 @@ def _vocabulary(folder: Path, said: int | None, *, files: Iterable[WeightFile]) 
 
 
 def _refuse_layers(folder: Path, said: int | None, *, files: Iterable[WeightFile]) -> None:
-    """Raises Problem for more layers than the weights can hold: making them would never end."""
+    """Raises Problem for more layers than the weights can hold: making them would never end; and
+    for the first layer that they do not hold, where their names tell of layers at all.
+    """
     held = sum(len(file.tensors) for file in files)
     if said is not None and not 0 <= said <= max(held, _FEW_LAYERS):
         raise Problem(
             f"{folder / 'config.json'} says {said} layers, but the weights hold {held} tensors.",
             "Restore config.json as it came: sizes cannot be changed by editing it.",
         )
+    stacks = _stacks(name for file in files for name in file.tensors)
+    if said is None or len(stacks) != 1:  # several: a tower for pictures, say, has its own count
+        return
+    (there,) = stacks.values()
+    missing = next((layer for layer in range(said) if layer not in there), None)
+    if missing is not None:
+        raise Problem(
+            f"{folder / 'config.json'} says {said} layers, but the weights hold nothing of layer "
+            f"{missing} (counted from 0).",
+            "Fetch the model again; its weights and its config.json do not belong together.",
+        )
+
+
+def _stacks(names: Iterable[str]) -> dict[str, set[int]]:
+    """The numbers of the layers that tensors belong to, by what stands before the number."""
+    found: dict[str, set[int]] = {}
+    for name in names:
+        layer = _LAYER.match(name)
+        if layer:
+            found.setdefault(layer["stack"], set()).add(int(layer["number"]))
+    return found
 
 
 def _dtype(files: Iterable[WeightFile]) -> str:

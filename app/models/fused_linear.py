@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from app.models.mapped_memory import let_go, return_free_memory
-from app.models.packed_linear import PackedLinear
+from app.models.packed_linear import Advance, PackedLinear, unwatched
 
 _GROUPS = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
 """The layers of Llama and its kin that are fused, by name, in the order of their rows."""
@@ -57,7 +57,7 @@ class FusedPart(nn.Module):
         return self.fused.part(x, self._rows)
 
 
-def fuse(model: nn.Module, dtype: torch.dtype) -> None:
+def fuse(model: nn.Module, dtype: torch.dtype, advance: Advance = unwatched) -> None:
     """Fuses and packs the layers of a model that read one input: queries, keys, values, and so on.
 
     One group at a time, and what it was made from is let go of before the next.
@@ -68,6 +68,7 @@ def fuse(model: nn.Module, dtype: torch.dtype) -> None:
             linear = [layer for layer in plain if type(layer) is nn.Linear]
             biased = {layer.bias is not None for layer in linear}
             if len(linear) == len(names) and len(biased) == 1:
+                advance(len(linear))
                 _fuse_group(parent, names, linear, dtype=dtype)
                 for layer in linear:
                     let_go(layer.weight)

@@ -7,7 +7,7 @@ arrange weights beforehand are private to torch, so they are tried before anythi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,6 +21,14 @@ PACKED = "prepacked for oneDNN"
 
 _TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
 """How far a packed layer may round from a plain one, as a share of the largest answer."""
+
+
+Advance = Callable[[int], None]
+"""Told how many layers are packed next; it may raise to end the packing."""
+
+
+def unwatched(layers: int) -> None:
+    """Lets the packing go on."""
 
 
 class PackedLinear(nn.Module):
@@ -56,7 +64,7 @@ class PackedLinear(nn.Module):
         return _pointwise_binary(x, other, self.packed, self.bias, "add")
 
 
-def pack(model: nn.Module, dtype: torch.dtype) -> str:
+def pack(model: nn.Module, dtype: torch.dtype, advance: Advance = unwatched) -> str:
     """Packs every plain linear layer of a model on a CPU; returns what its kernels are called.
 
     All weights come out in `dtype`. One layer at a time, and what it was made from is let go of
@@ -65,12 +73,12 @@ def pack(model: nn.Module, dtype: torch.dtype) -> str:
     """
     hindrance = why_not_packed(dtype)
     if hindrance is None:
-        _pack_layers(model, dtype)
-    _convert(model, dtype)
+        _pack_layers(model, dtype, advance)
+    _convert(model, dtype, advance)
     return PACKED if hindrance is None else f"plain, as {hindrance}"
 
 
-def _pack_layers(model: nn.Module, dtype: torch.dtype) -> None:
+def _pack_layers(model: nn.Module, dtype: torch.dtype, advance: Advance) -> None:
     plain = [
         (parent, name, child)
         for parent in model.modules()
@@ -78,6 +86,7 @@ def _pack_layers(model: nn.Module, dtype: torch.dtype) -> None:
         if type(child) is nn.Linear
     ]
     while plain:
+        advance(1)
         parent, name, child = plain.pop()
         setattr(parent, name, PackedLinear([child], dtype))
         let_go(child.weight)
@@ -85,10 +94,11 @@ def _pack_layers(model: nn.Module, dtype: torch.dtype) -> None:
         return_free_memory()
 
 
-def _convert(model: nn.Module, dtype: torch.dtype) -> None:
+def _convert(model: nn.Module, dtype: torch.dtype, advance: Advance) -> None:
     """Brings the weights that are left into `dtype`: embeddings, norms, experts."""
     for parameter in model.parameters():
         if parameter.is_floating_point() and parameter.dtype != dtype:
+            advance(0)
             stored = parameter.data
             parameter.data = stored.to(dtype)
             let_go(stored)

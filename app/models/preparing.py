@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
+from dataclasses import replace
 
 from app.library.catalogue import Catalogue
 from app.library.compatibility import compare
@@ -12,106 +10,152 @@ from app.library.entries import ModelEntry, PairEntry
 from app.library.head_folder import HeadFacts, check_head, refuse_unfit
 from app.library.preflight import FolderFacts, check
 from app.library.sources import fetch
-from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
 from app.models.pair import LoadedPair
 from app.models.precision import choose_precision
-from app.models.tokenizer import Tokenizer
-from app.run.events import Progress
+from app.models.stages import Pause, Report, Stages
+from app.models.warm import Kept, WarmModels, Wish
 from app.run.preparation import Prepare
-from app.run.problems import Problem
+from app.run.problems import Problem, release_frames
 from app.run.settings import Precision
 
-Report = Callable[[Progress], None]
-Pause = Callable[[], None]
+
+Settled = tuple[Precision, str]
+"""A precision, and why it is that one if no one asked for it."""
 
 
 def load_pair(
-    catalogue: Catalogue, entry: PairEntry, wanted: Prepare, *, report: Report, pause: Pause
+    catalogue: Catalogue,
+    entry: PairEntry,
+    wanted: Prepare,
+    *,
+    warm: WarmModels,
+    report: Report,
+    pause: Pause,
 ) -> LoadedPair:
-    """The pair, loaded and proven. Raises Problem if it cannot be, Cancelled when `pause` does."""
+    """The pair, loaded and proven; what is warm and fits is used, and all else is let go first.
+
+    Raises Problem if it cannot be, Cancelled when `pause` does.
+    """
     device = choose_device(wanted.device)
+    draft_device = choose_device(wanted.draft_device) if wanted.draft_device else device
     make_current(device)
-    loader = _Loader(device, report, pause)
+    loader = _Loader(warm, report, pause)
     target_entry = catalogue.model(entry.target)
     target_folder = loader.folder(target_entry)
+    target_wish = Wish(
+        target_entry.title, target_folder, wanted.precision, device, wanted.allow_offload
+    )
     draft_warnings: tuple[str, ...] = ()
-    draft_folder = None
+    draft_wish = None
     if entry.draft is not None:
-        draft_folder = loader.folder(catalogue.model(entry.draft), needs_tokenizer=False)
+        draft_entry = catalogue.model(entry.draft)
+        draft_folder = loader.folder(draft_entry, needs_tokenizer=False)
         draft_warnings = _compatible(target_folder, draft_folder)
+        same = draft_folder.folder == target_folder.folder
+        draft_wish = Wish(
+            target_entry.title if same else draft_entry.title,
+            target_folder if same else draft_folder,
+            wanted.draft_precision or entry.draft_precision,
+            draft_device,
+            wanted.allow_offload,
+        )
     head_warnings: tuple[str, ...] = ()
     head_facts = None
     if entry.head is not None:
         head_facts = loader.head(catalogue.model(entry.head))
         unfit = refuse_unfit(head_facts, target_folder)
         head_warnings = (unfit,) if unfit else ()
-    tokenizer = Tokenizer(target_folder.folder)
-    target, why = loader.load(target_entry, target_folder, wanted.precision)
+    chosen = loader.make_room(target_wish, draft_wish)
+    tokenizer = warm.tokenizer(target_folder)
+    target, why = loader.load(target_wish, chosen)
     warnings = (f"{target.model.precision} is {why}.",) if why else ()
     draft = None
-    if entry.draft is not None and draft_folder is not None:
-        precision = wanted.draft_precision or entry.draft_precision or _precision_of(target)
-        draft_entry = catalogue.model(entry.draft)
-        draft = loader.load_beside(target, draft_entry, draft_folder, precision=precision)
-    head = LoadedHead(head_facts, target.model) if head_facts else None
+    if draft_wish is not None:
+        # The same weights in the same precision are loaded once, and are both.
+        draft_wish = _with_precision(draft_wish, target.model.precision)
+        draft = loader.load(draft_wish, loader.settled(draft_wish))[0]
+    head = warm.head(head_facts, target)
+    used = [one.model for one in (target, draft) if one is not None]
+    warm.keep_if(lambda kept: kept.loaded.model in used)
     return LoadedPair(
         wanted, target, draft, tokenizer, warnings, draft_warnings, head, head_warnings
     )
 
 
 class _Loader:
-    """Loads models onto one device, telling how far it has come."""
+    """Loads models beside those that are warm, telling how far it has come."""
 
-    def __init__(self, device: torch.device, report: Report, pause: Pause) -> None:
-        self._device = device
+    def __init__(self, warm: WarmModels, report: Report, pause: Pause) -> None:
+        self._warm = warm
         self._report = report
         self._pause = pause
+        self._stages = Stages(report, pause)
 
     def folder(self, entry: ModelEntry, *, needs_tokenizer: bool = True) -> FolderFacts:
         """The model's folder, fetched if need be, and checked."""
         folder = fetch(entry, self._report, pause=self._pause)
+        self._stages.begin(f"checking {entry.title}")
         return check(folder, needs_tokenizer=needs_tokenizer)
 
     def head(self, entry: ModelEntry) -> HeadFacts:
         """The facts of a draft head, fetched if need be."""
         return check_head(fetch(entry, self._report, pause=self._pause))
 
-    def load(
-        self, entry: ModelEntry, folder: FolderFacts, precision: Precision | None
-    ) -> tuple[LoadedModel, str]:
+    def make_room(self, target: Wish, draft: Wish | None) -> Settled:
+        """Lets go of what neither of two wishes needs, before anything new is loaded; what the
+        target's precision is to be.
+        """
+        wishes = [target, *([draft] if draft else [])]
+        # What is free decides the precision, so that the certainly unneeded goes first.
+        self._warm.keep_if(lambda kept: any(map(kept.could_answer, wishes)))
+        chosen = self.settled(target)
+        wishes = [_with_precision(wish, chosen[0]) for wish in wishes]
+        self._warm.keep_if(lambda kept: any(map(kept.answers, wishes)))
+        return chosen
+
+    def load(self, wish: Wish, chosen: Settled) -> tuple[LoadedModel, str]:
         """The loaded model, and why it has its precision if no one asked for it."""
-        why = ""
-        asked = precision is not None
-        if precision is None:
-            precision, why = choose_precision(folder, self._device)
+        precision, why = chosen
+        kept = self._warm.find(replace(wish, precision=precision))
+        if kept is not None:
+            return kept.loaded, why
         try:
-            return self._loaded(entry, folder, precision), why
+            loaded = self._loaded(wish, precision)
         except Problem as refusal:
             # A card whose 4-bit library is broken shows it only now.
-            if asked or precision != "nf4" or self._device.type == "cpu":
+            if wish.precision or precision != "nf4" or wish.device.type == "cpu":
                 raise
-            return self._loaded(entry, folder, "bf16"), f"used, as nf4 failed: {refusal.message}"
+            release_frames(refusal)
+            why = f"used, as nf4 failed: {refusal.message}"
+            loaded = self._loaded(wish, "bf16")
+        self._warm.add(Kept(wish, loaded, why))
+        return loaded, why
 
-    def _loaded(self, entry: ModelEntry, folder: FolderFacts, precision: Precision) -> LoadedModel:
-        self._report(Progress(f"loading {entry.title} in {precision}"))
+    def settled(self, wish: Wish) -> Settled:
+        """The precision of a wish, and why it is that one if no one asked for it."""
+        if wish.precision is not None:
+            return wish.precision, ""
+        kept = self._warm.find(wish)
+        if kept is not None:
+            return kept.loaded.model.precision, kept.why
+        return choose_precision(wish.folder, wish.device)
+
+    def _loaded(self, wish: Wish, precision: Precision) -> LoadedModel:
         return load(
-            folder, name=entry.title, precision=precision, device=self._device, pause=self._pause
+            wish.folder,
+            name=wish.name,
+            precision=precision,
+            device=wish.device,
+            allow_offload=wish.allow_offload,
+            stages=self._stages,
         )
 
-    def load_beside(
-        self,
-        target: LoadedModel,
-        entry: ModelEntry,
-        folder: FolderFacts,
-        *,
-        precision: Precision,
-    ) -> LoadedModel:
-        """The draft model; the target itself if it is the same weights in the same precision."""
-        if folder.folder == target.folder.folder and precision == target.model.precision:
-            return target
-        return self.load(entry, folder, precision)[0]
+
+def _with_precision(wish: Wish, precision: Precision) -> Wish:
+    """The wish, in this precision if it names none."""
+    return replace(wish, precision=wish.precision or precision)
 
 
 def _compatible(target: FolderFacts, draft: FolderFacts) -> tuple[str, ...]:
@@ -123,7 +167,3 @@ def _compatible(target: FolderFacts, draft: FolderFacts) -> tuple[str, ...]:
             "Choose a draft model of the target's own family, or the n-gram method.",
         )
     return found.warnings
-
-
-def _precision_of(model: LoadedModel) -> Precision:
-    return model.model.precision

@@ -33,7 +33,9 @@ def on_card(seed=1, *, noise=0.0, dtype=torch.float32) -> LanguageModel:
 
 def lane(prompt, *, sampling=Sampling(), tokens=40, **changes):
     clock = clock_for(torch.device("cuda"))
-    return make_lane(prompt, sampling=sampling, clock=clock, max_new_tokens=tokens, **changes)
+    return make_lane(
+        prompt, sampling=sampling, clock=clock, device="cuda", max_new_tokens=tokens, **changes
+    )
 
 
 def drafting(sampling=Sampling()):

@@ -7,6 +7,7 @@ import torch
 
 from app.models import precision
 from app.models.preparing import _Loader
+from app.models.warm import WarmModels, Wish
 from app.run.problems import Problem
 
 CARD = torch.device("cuda")
@@ -63,26 +64,23 @@ def test_an_old_card_computes_in_fp16(monkeypatch):
     assert precision.loading_arguments("nf4", torch.device("cpu"))["dtype"] == torch.bfloat16
 
 
-class Entry:
-    title = "m"
-
-
 def test_nf4_that_fails_to_load_on_a_card_gives_way_to_bf16(monkeypatch):
     tried = []
 
-    def load(folder, *, name, precision, device, pause):
+    def load(folder, *, precision, **others):
         tried.append(precision)
         if precision == "nf4":
             raise Problem("m cannot be loaded in nf4: no kernel image")
         return "loaded"
 
     monkeypatch.setattr("app.models.preparing.load", load)
-    loader = _Loader(CARD, lambda progress: None, lambda: None)
-    loaded, why = loader.load(Entry(), None, None)
+    loader = _Loader(WarmModels(), lambda progress: None, lambda: None)
+    loaded, why = loader.load(Wish("m", None, None, CARD), ("nf4", "the default"))
     assert (loaded, tried) == ("loaded", ["nf4", "bf16"])
     assert "no kernel image" in why
     with pytest.raises(Problem, match="no kernel image"):
-        loader.load(Entry(), None, "nf4")
+        loader = _Loader(WarmModels(), lambda progress: None, lambda: None)
+        loader.load(Wish("m", None, "nf4", CARD), ("nf4", ""))
 
 
 def test_the_note_says_what_the_weights_were():
