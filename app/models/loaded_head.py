@@ -24,6 +24,12 @@ class LoadedHead:
 
     def __init__(self, facts: HeadFacts, target: LanguageModel) -> None:
         """Raises Problem for a head that is broken or was made for another kind of target."""
+        if target.offloaded:
+            raise Problem(
+                "A draft head works with all of its target on one device, and "
+                f"{100 * target.offloaded:.0f} % of the weights are offloaded.",
+                "Choose a smaller precision for the target, or another method.",
+            )
         inner: Any = target.inner
         shape = shape_for(inner, facts.description.shape.vocabulary)
         if shape != facts.description.shape:

@@ -137,7 +137,7 @@ def load_weights(
     refuse_unasked(name, model.offloaded, allow_offload=allow_offload)
     if model.offloaded:
         forget_with(inner, folder.folder)
-    if packs:
+    elif packs:
         layers = sum(type(layer) is nn.Linear for layer in inner.modules())
         advance = stages.counted(f"packing {name}", layers, "layers")
         model.pack(DTYPES[precision], advance)

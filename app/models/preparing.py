@@ -20,7 +20,6 @@ from app.run.preparation import Prepare
 from app.run.problems import Problem, release_frames
 from app.run.settings import Precision
 
-
 Settled = tuple[Precision, str]
 """A precision, and why it is that one if no one asked for it."""
 

@@ -23,7 +23,7 @@ from app.engine.protocol import (
 )
 from app.run.auditing import Audit
 from app.run.events import FirstToken, Progress, RoundCommitted, RunEnded, RunStarted
-from app.run.preparation import Prepare, Prepared
+from app.run.preparation import Prepare, Prepared, Release, Released
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
@@ -152,6 +152,13 @@ def test_stop_ends_a_training_at_its_next_pause() -> None:
 
     told = work(StoppedInLessons(), inbox, Teach("here", "out", 1.0))
     assert told.of(CurvePoint, Taught, JobCancelled) == [CURVE_POINT, JobCancelled()]
+
+
+def test_a_release_is_a_job_in_its_turn_with_one_answer() -> None:
+    told = work(FakeBench(), Ending(), Run("a", settings_of()), Release(), Prepare("here"))
+    ends = told.of(RunEnded, Released, Prepared)
+    assert [type(message) for message in ends] == [RunEnded, Released, Prepared]
+    assert ends[1] == Released(("Fake",), 4)
 
 
 def test_a_question_is_answered_between_two_passes() -> None:

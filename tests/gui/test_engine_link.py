@@ -6,9 +6,9 @@ import pytest
 from scripted_engine import prepared, run_of
 
 from app.engine.protocol import CountTokens, EngineEnded, JobCancelled, JobProblem, Run, Stop
-from app.gui.engine_link import EngineLink
+from app.gui.engine_link import EngineLink, released_words
 from app.run.events import FirstToken, LaneStarted, Progress, RunEnded
-from app.run.preparation import EngineReady, Prepare
+from app.run.preparation import EngineReady, Prepare, Release, Released
 from app.run.problems import Problem
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
@@ -44,6 +44,40 @@ def test_another_pair_replaces_the_one_that_is_being_made_ready(link, client):
     link.pull()
     assert link.job == ""
     assert link.pair == "two"
+
+
+def test_asked_twice_for_the_same_models_it_loads_them_once(link, client):
+    # C17: a double click.
+    link.prepare(Prepare("one"))
+    link.prepare(Prepare("one"))
+    assert client.sent == [Prepare("one")]
+    link.stop()
+    link.prepare(Prepare("one"))
+    assert client.sent == [Prepare("one"), Stop(), Stop(), Prepare("one")]
+
+
+def test_released_models_are_no_longer_those_of_the_engine(link, client):
+    link.prepare(Prepare("one"))
+    link.release()  # not while they are being made ready
+    assert client.sent == [Prepare("one")]
+    client.play(EngineReady("2", "cpu"), prepared("one"))
+    link.pull()
+    assert link.target is not None
+    link.release()
+    assert link.words().startswith("Releasing models")
+    client.play(Released(("Tiny",), 540_000_000))
+    link.pull()
+    assert client.sent[1:] == [Release()]
+    assert (link.pair, link.target, link.job) == (None, None, "")
+    assert link.words() == "Engine ready · cpu"
+
+
+def test_what_was_released_is_told_with_its_size():
+    words = released_words(Released(("Tiny", "Draft"), 540_000_000))
+    assert words == (
+        "Released: Tiny and Draft, 0.54 GB of weights. The next run loads what it needs."
+    )
+    assert released_words(Released()) == "No model was loaded."
 
 
 def test_the_problem_of_a_pair_that_was_replaced_is_nobodys(link, client):

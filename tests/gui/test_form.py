@@ -13,6 +13,7 @@ from app.gui.plain import whole_unicode
 from app.gui.prompt_field import PromptField
 from app.library.catalogue import Catalogue
 from app.run.methods import METHODS, Option
+from app.run.preparation import DeviceName, Prepare, preparation
 from app.run.settings import RunSettings, Sampling
 
 
@@ -85,6 +86,36 @@ def test_settings_that_were_filled_in_come_back(form):
     )
     form.fill(wanted)
     assert settings(form) == wanted
+
+
+CPU_ALONE = (DeviceName("cpu", "CPU"),)
+CARDS = (DeviceName("cuda:0", "One"), DeviceName("cuda:1", "Two"), *CPU_ALONE)
+
+
+def test_devices_are_offered_where_there_is_a_choice(form):
+    form.choose_pair("embedded-nf4-draft")
+    rows = {"device", "draft_device", "allow_offload"}
+    assert not rows & shown(form)
+    form.offer_devices(CPU_ALONE)
+    assert not rows & shown(form)
+    form.offer_devices((DeviceName("mps", "Apple GPU"), *CPU_ALONE))
+    assert rows & shown(form) == {"device", "draft_device"}
+    form.offer_devices(CARDS)
+    assert rows <= shown(form)
+    form.choose_pair("embedded")  # it has no draft model
+    assert rows & shown(form) == {"device", "allow_offload"}
+
+
+def test_devices_that_were_filled_in_come_back_and_ask_for_other_models(form, qtbot):
+    form.offer_devices(CARDS)
+    form.choose_pair("embedded-nf4-draft")
+    places = {"device": "cuda:1", "draft_device": "cpu", "allow_offload": True}
+    with qtbot.waitSignals([form.pair_changed] * 3):
+        form.fill(RunSettings(pair="embedded-nf4-draft", prompt="Hi", **places))
+    found = settings(form)
+    assert {name: getattr(found, name) for name in places} == places
+    assert form.wanted == Prepare("embedded-nf4-draft", **places)
+    assert preparation(found) == form.wanted
 
 
 def test_all_values_of_the_form_pass_the_check(form):

@@ -78,8 +78,8 @@ def test_nf4_that_fails_to_load_on_a_card_gives_way_to_bf16(monkeypatch):
     loaded, why = loader.load(Wish("m", None, None, CARD), ("nf4", "the default"))
     assert (loaded, tried) == ("loaded", ["nf4", "bf16"])
     assert "no kernel image" in why
+    loader = _Loader(WarmModels(), lambda progress: None, lambda: None)
     with pytest.raises(Problem, match="no kernel image"):
-        loader = _Loader(WarmModels(), lambda progress: None, lambda: None)
         loader.load(Wish("m", None, "nf4", CARD), ("nf4", ""))
 
 
