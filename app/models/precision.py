@@ -14,6 +14,7 @@ import torch
 from app.files import cache_folder
 from app.library.preflight import FolderFacts
 from app.models.hugging_face import transformers
+from app.models.packed_linear import computing, why_not_packed
 from app.run.problems import Problem
 from app.run.settings import Precision
 
@@ -21,6 +22,7 @@ PRECISIONS: dict[Precision, str] = {
     "fp32": "32-bit floating point",
     "bf16": "16-bit brain floating point",
     "fp16": "16-bit floating point",
+    "int8": "8-bit whole numbers, a scale for each row of the weights and of a pass; the rest fp32",
     "nf4": "4-bit NormalFloat (bitsandbytes)",
 }
 """Every precision and what it is."""
@@ -29,7 +31,9 @@ DTYPES: dict[Precision, torch.dtype] = {
     "fp32": torch.float32,
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
+    "int8": torch.int8,
 }
+"""How the linear layers are held, where that is a type of torch's own."""
 
 
 _ON_CARD: tuple[Precision, ...] = ("nf4", "bf16", "fp16", "fp32")
@@ -55,15 +59,15 @@ def loading_arguments(precision: Precision, device: torch.device) -> dict[str, A
     if refusal is not None:
         raise refusal
     if precision != "nf4":
-        return {"dtype": DTYPES[precision]}
-    computing = _computing_dtype(device)
+        return {"dtype": computing(DTYPES[precision])}
+    multiplied = _computing_dtype(device)
     quantisation = transformers.BitsAndBytesConfig(
         load_in_4bit=True,
         bnb_4bit_quant_type="nf4",
         bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=computing,
+        bnb_4bit_compute_dtype=multiplied,
     )
-    return {"dtype": computing, "quantization_config": quantisation}
+    return {"dtype": multiplied, "quantization_config": quantisation}
 
 
 def _computing_dtype(device: torch.device) -> torch.dtype:
@@ -78,6 +82,8 @@ def why_not(precision: Precision, device: torch.device) -> Problem | None:
         return Problem(
             "fp16 crawls on a CPU: few of them can compute in it.", "Choose bf16 or fp32."
         )
+    if precision == "int8":
+        return _why_no_int8(device)
     return _why_no_bitsandbytes() if precision == "nf4" else None
 
 
@@ -85,6 +91,17 @@ def precision_note(precision: Precision, requantised_from: str | None) -> str:
     """What the weights are, in words."""
     meaning = PRECISIONS[precision]
     return f"{meaning}; re-quantised from {requantised_from}" if requantised_from else meaning
+
+
+def _why_no_int8(device: torch.device) -> Problem | None:
+    """Why linear layers cannot be held in 8 bits, or None; the kernel is one for processors."""
+    if device.type != "cpu":
+        serves = "llm-int8 or nf4" if device.type == "cuda" else "bf16"
+        return Problem("int8 is computed by a CPU only.", f"Choose {serves} here.")
+    hindrance = why_not_packed(torch.int8)
+    if hindrance is None:
+        return None
+    return Problem(f"int8 cannot be used here: {hindrance}.", "Choose bf16 or fp32.")
 
 
 def _why_no_bitsandbytes() -> Problem | None:
