@@ -73,10 +73,11 @@ def linear_share(model: Any) -> float:
     """The share of a model's weights that lies in linear layers, its vocabulary left out."""
     ends = {id(model.get_input_embeddings()), id(model.get_output_embeddings())}
     vocabulary = {id(w) for m in model.modules() if id(m) in ends for w in m.parameters()}
-    sizes = {id(w): w.numel() for w in model.parameters() if id(w) not in vocabulary}
+    sizes: dict[int, int] = {
+        id(w): w.numel() for w in model.parameters() if id(w) not in vocabulary
+    }
     linear = {id(m.weight) for m in model.modules() if type(m) is nn.Linear} & set(sizes)
-    held: int = sum(sizes[weight] for weight in linear)
-    return held / max(sum(sizes.values()), 1)
+    return sum(sizes[weight] for weight in linear) / max(sum(sizes.values()), 1)
 
 
 def quantised_by_row(x: Tensor) -> tuple[Tensor, Tensor]:

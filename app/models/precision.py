@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import logging
-import os
-import warnings
-from typing import Any
+from typing import Any, get_args
 
 import psutil
 import torch
 
-from app.files import cache_folder
 from app.library.preflight import FolderFacts
-from app.models.hugging_face import transformers
+from app.models.bits_and_bytes import (
+    BY_BITSANDBYTES,
+    multiplied_in,
+    quantisation,
+    why_no_bitsandbytes,
+    why_not_tried,
+)
 from app.models.packed_linear import computing, why_not_packed
 from app.run.problems import Problem
 from app.run.settings import Precision
@@ -22,8 +23,14 @@ PRECISIONS: dict[Precision, str] = {
     "fp32": "32-bit floating point",
     "bf16": "16-bit brain floating point",
     "fp16": "16-bit floating point",
-    "int8": "8-bit whole numbers, a scale for each row of the weights and of a pass; the rest fp32",
-    "nf4": "4-bit NormalFloat (bitsandbytes)",
+    "int8": "8-bit whole numbers in all linear layers, the output layer too, with a scale for each "
+    "row of the weights and of a pass; everything else in fp32",
+    "llm-int8": "8-bit whole numbers in linear layers but for columns of large activations "
+    "(LLM.int8 of bitsandbytes); the output layer and everything else in 16 bits",
+    "nf4": "4-bit NormalFloat in linear layers, scales quantised again (bitsandbytes); the output "
+    "layer and everything else in 16 bits",
+    "fp4": "4-bit floating point in linear layers, scales quantised again (bitsandbytes); the "
+    "output layer and everything else in 16 bits",
 }
 """Every precision and what it is."""
 
@@ -58,22 +65,18 @@ def loading_arguments(precision: Precision, device: torch.device) -> dict[str, A
     refusal = why_not(precision, device)
     if refusal is not None:
         raise refusal
-    if precision != "nf4":
+    if precision not in BY_BITSANDBYTES:
         return {"dtype": computing(DTYPES[precision])}
-    multiplied = _computing_dtype(device)
-    quantisation = transformers.BitsAndBytesConfig(
-        load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=multiplied,
-    )
-    return {"dtype": multiplied, "quantization_config": quantisation}
+    return {
+        "dtype": multiplied_in(device),
+        "quantization_config": quantisation(precision, device),
+    }
 
 
-def _computing_dtype(device: torch.device) -> torch.dtype:
-    """What 4-bit weights are multiplied in: bf16, or fp16 on cards before it."""
-    old = device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.float16 if old else torch.bfloat16
+def refusals(device: torch.device) -> dict[str, str]:
+    """Why a device cannot take a precision, in a sentence, for each that it cannot take."""
+    found = {precision: why_not(precision, device) for precision in get_args(Precision)}
+    return {precision: str(refusal) for precision, refusal in found.items() if refusal}
 
 
 def why_not(precision: Precision, device: torch.device) -> Problem | None:
@@ -84,7 +87,7 @@ def why_not(precision: Precision, device: torch.device) -> Problem | None:
         )
     if precision == "int8":
         return _why_no_int8(device)
-    return _why_no_bitsandbytes() if precision == "nf4" else None
+    return _why_not_quantised(precision, device) if precision in BY_BITSANDBYTES else None
 
 
 def precision_note(precision: Precision, requantised_from: str | None) -> str:
@@ -104,20 +107,18 @@ def _why_no_int8(device: torch.device) -> Problem | None:
     return Problem(f"int8 cannot be used here: {hindrance}.", "Choose bf16 or fp32.")
 
 
-def _why_no_bitsandbytes() -> Problem | None:
-    """Why bitsandbytes cannot be used, or None; its import may fail in any way at all."""
-    # Its compiler would leave a folder in the system's temporary one.
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
-    # It warns that a kernel for some CPUs would have to be fetched from a hub: here nothing is.
-    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            importlib.import_module("bitsandbytes")
-    except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+def _why_not_quantised(precision: Precision, device: torch.device) -> Problem | None:
+    """Why bitsandbytes cannot serve a precision on a device, or None."""
+    hindrance = why_no_bitsandbytes()
+    if hindrance is not None:
         return Problem(
-            f"nf4 needs bitsandbytes, which cannot be used here: {reason}",
+            f"{precision} needs bitsandbytes, which cannot be used here: {hindrance}",
             "Choose bf16 or fp32, or install bitsandbytes 0.50 or newer.",
         )
-    return None
+    hindrance = why_not_tried(precision, device)
+    if hindrance is None:
+        return None
+    return Problem(
+        f"bitsandbytes cannot compute {precision} on {device.type} here: {hindrance}",
+        "Choose bf16 or fp32.",
+    )
