@@ -20,7 +20,7 @@ from app.run.events import (
     RunStarted,
     Struct,
 )
-from app.run.preparation import EngineReady, Prepare, Prepared
+from app.run.preparation import EngineReady, PrecisionsRefused, Prepare, Prepared
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
@@ -86,6 +86,7 @@ class EngineEnded(Struct, frozen=True, tag=True):
 
 Message = (
     EngineReady
+    | PrecisionsRefused
     | Prepared
     | Audited
     | CurvePoint

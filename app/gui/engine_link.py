@@ -125,14 +125,24 @@ class EngineLink:
             self._forget_models()
             self._client.start()
 
-    def prepare(self, pair: str, precision: Precision | None, device: str | None) -> None:
-        """Makes a pair ready instead of one that is being made ready; not during another job."""
+    def prepare(
+        self,
+        pair: str,
+        precision: Precision | None,
+        device: str | None,
+        *,
+        draft: Precision | None = None,
+    ) -> None:
+        """Makes a pair ready instead of one that is being made ready; not during another job.
+
+        The precisions are the target's and, as `draft`, that of its draft model.
+        """
         if self.job in ("run", "audit", "teach") or self._waiting:
             return
         self._supersede()
         self.start()
         self._forget_models()
-        self._begin("prepare", Prepare(pair, precision=precision, device=device))
+        self._begin("prepare", Prepare(pair, precision, draft, device))
 
     def restart(self) -> None:
         """Ends the engine process at once; the next command starts a new one."""

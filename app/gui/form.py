@@ -52,6 +52,19 @@ class Form(QWidget):
         """The target's precision; None leaves it to the machine."""
         return self.rows["precision"].field.get()
 
+    @property
+    def draft_precision(self) -> Precision | None:
+        """The draft model's precision; None takes the pair's own, or where there is no draft."""
+        pair = self.pair
+        return self.rows["draft_precision"].field.get() if pair and pair.draft else None
+
+    def refuse_precisions(self, reasons: dict[str, str]) -> None:
+        """Greys out what this machine cannot take; each says why."""
+        for name in ("precision", "draft_precision"):
+            field = self.rows[name].field
+            if isinstance(field, Choice):
+                field.refuse(reasons)
+
     def take_catalogue(self, catalogue: Catalogue) -> None:
         """Offers the pairs of another catalogue, and keeps the choice if it is still among them."""
         self._catalogue = catalogue
@@ -86,6 +99,7 @@ class Form(QWidget):
             stop_strings=self._value("stop_strings"),
             ignore_end_of_text=self._value("ignore_end_of_text"),
             precision=self.precision,
+            draft_precision=self.draft_precision,
             context_length=self._value("context_length") or None,
             baseline=speculates,
             repetitions=self._value("repetitions") if speculates else 1,
@@ -108,6 +122,7 @@ class Form(QWidget):
             if name in self.rows:
                 self.rows[name].field.put(getattr(settings.sampling, name))
         self.rows["precision"].field.put(settings.precision)
+        self.rows["draft_precision"].field.put(settings.draft_precision)
         for name in ("max_new_tokens", "repetitions", "stop_strings", "ignore_end_of_text"):
             self.rows[name].field.put(getattr(settings, name))
         self.rows["context_length"].field.put(settings.context_length or 0)
@@ -189,7 +204,8 @@ class Form(QWidget):
 
     def _connect(self) -> None:
         self.rows["pair"].field.edited.connect(self._take_pair)
-        self.rows["precision"].field.edited.connect(self.pair_changed)
+        for name in ("precision", "draft_precision"):
+            self.rows[name].field.edited.connect(self.pair_changed)
         self.speculation.toggled.connect(self._refresh)
         self.more.toggled.connect(self._refresh)
         for row in (*self.rows.values(), *self._all_option_rows()):
@@ -216,6 +232,8 @@ class Form(QWidget):
         """Shows the rows that apply."""
         speculates = self.speculation.isChecked()
         method = self._value("method")
+        pair = self.pair
+        self.rows["draft_precision"].set_visible(bool(pair and pair.draft))
         for spec in MORE_ROWS:
             self.rows[spec.name].set_visible(self.more.isChecked())
         for name in ("method", "draft_length", "rule"):

@@ -73,7 +73,8 @@ class Running(QObject):
         """Makes the chosen pair ready."""
         pair = self._page.form.pair
         if pair is not None:
-            self._link.prepare(pair.name, self._page.form.precision, None)
+            form = self._page.form
+            self._link.prepare(pair.name, form.precision, None, draft=form.draft_precision)
             self.changed.emit()
 
     def show_record(self, record: RunRecord | None) -> None:

@@ -77,6 +77,8 @@ def why_not_tried(precision: Precision, device: torch.device) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             apart = _apart(precision, device)
+    except torch.OutOfMemoryError:  # a full device says nothing of what it can compute
+        return None
     except Exception as error:
         return _reason(error)
     return None if apart <= _NEAR[precision] else f"a layer answers wrongly there ({apart:.2g})"

@@ -16,7 +16,7 @@ from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
 from app.models.pair import LoadedPair
-from app.models.precision import choose_precision
+from app.models.precision import choose_precision, why_not
 from app.models.tokenizer import Tokenizer
 from app.run.events import Progress
 from app.run.preparation import Prepare
@@ -33,6 +33,7 @@ def load_pair(
     """The pair, loaded and proven. Raises Problem if it cannot be, Cancelled when `pause` does."""
     device = choose_device(wanted.device)
     make_current(device)
+    _refuse_untakable(wanted, entry, device)
     loader = _Loader(device, report, pause)
     target_entry = catalogue.model(entry.target)
     target_folder = loader.folder(target_entry)
@@ -112,6 +113,17 @@ class _Loader:
         if folder.folder == target.folder.folder and precision == target.model.precision:
             return target
         return self.load(entry, folder, precision)[0]
+
+
+def _refuse_untakable(wanted: Prepare, entry: PairEntry, device: torch.device) -> None:
+    """Raises Problem for a precision that the device cannot take, before anything is fetched."""
+    asked = [wanted.precision]
+    if entry.draft is not None:
+        asked.append(wanted.draft_precision)
+    for precision in asked:
+        refusal = why_not(precision, device) if precision is not None else None
+        if refusal is not None:
+            raise refusal
 
 
 def _compatible(target: FolderFacts, draft: FolderFacts) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from app.models.machine import (
     release_memory,
 )
 from app.models.pair import LoadedPair
+from app.models.precision import refusals
 from app.models.preparing import load_pair
 from app.run.auditing import Audit, Audited
 from app.run.events import (
@@ -57,6 +58,10 @@ class Workbench:
     def ready(self) -> EngineReady:
         """The library and the device that models will run on."""
         return EngineReady(str(torch.__version__), device_name(choose_device(None)))
+
+    def refusals(self) -> dict[str, str]:
+        """Why the device cannot take a precision, for each that it cannot take."""
+        return refusals(choose_device(None))
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
         """Fetches, converts, loads and proves the models of a pair, unless they are ready.

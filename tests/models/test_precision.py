@@ -8,8 +8,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from app.files import shipped_catalogue
+from app.library.catalogue import load_catalogue
 from app.models import bits_and_bytes, precision
-from app.models.preparing import _Loader
+from app.models.preparing import _Loader, load_pair
+from app.run.preparation import Prepare
 from app.run.problems import Problem
 
 CARD, CPU = torch.device("cuda"), torch.device("cpu")
@@ -131,6 +134,29 @@ def test_a_layer_that_fails_in_its_first_pass_is_found_before_a_model_is_loaded(
     assert "and more" not in refusal.message
     assert "bf16" in refusal.remedy
     assert precision.why_not("llm-int8", CPU) is None
+
+
+def test_a_full_device_refuses_nothing(monkeypatch):
+    def full(precision, device):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(bits_and_bytes, "_apart", full)
+    bits_and_bytes.why_not_tried.cache_clear()
+    assert precision.why_not("nf4", CPU) is None
+    bits_and_bytes.why_not_tried.cache_clear()
+
+
+def test_a_refused_precision_is_told_before_anything_is_fetched(monkeypatch):
+    def fetched(*given, **named):
+        pytest.fail("fetched")
+
+    monkeypatch.setattr("app.models.preparing.fetch", fetched)
+    catalogue = load_catalogue([shipped_catalogue()])
+    entry = next(pair for pair in catalogue.pairs if pair.draft)
+    for asked in ({"precision": "fp16"}, {"draft_precision": "fp16"}):
+        wanted = Prepare(entry.name, device="cpu", **asked)
+        with pytest.raises(Problem, match="fp16 crawls"):
+            load_pair(catalogue, entry, wanted, report=lambda told: None, pause=lambda: None)
 
 
 def test_every_refusal_of_a_device_is_one_sentence_with_a_way_out():
