@@ -20,7 +20,14 @@ from app.run.events import (
     RunStarted,
     Struct,
 )
-from app.run.preparation import EngineReady, Prepare, Prepared, Release, Released
+from app.run.preparation import (
+    EngineReady,
+    PrecisionsRefused,
+    Prepare,
+    Prepared,
+    Release,
+    Released,
+)
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
@@ -86,6 +93,7 @@ class EngineEnded(Struct, frozen=True, tag=True):
 
 Message = (
     EngineReady
+    | PrecisionsRefused
     | Prepared
     | Released
     | Audited

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QStandardItemModel, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
@@ -100,6 +100,7 @@ class Choice(QComboBox):
         super().__init__()
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(8)
+        self._refused: dict[str, str] = {}
         self.offer(offers)
         self.currentIndexChanged.connect(self.edited)
 
@@ -117,14 +118,29 @@ class Choice(QComboBox):
         self.clear()
         for text, value in wanted:
             self.addItem(text, value)
-            self.setItemData(self.count() - 1, tip(text), Qt.ItemDataRole.ToolTipRole)
+        self._mark_refused()
         self.put(chosen)
         self.blockSignals(False)
 
     def put(self, value: Any) -> None:
-        """Chooses the offer with this value, or the first."""
-        index = next((i for i in range(self.count()) if self.itemData(i) == value), 0)
-        self.setCurrentIndex(index)
+        """Chooses the offer with this value, or the first; one that is refused is not chosen."""
+        found = [i for i in range(self.count()) if self.itemData(i) == value]
+        self.setCurrentIndex(found[0] if found and value not in self._refused else 0)
+
+    def refuse(self, reasons: dict[str, str]) -> None:
+        """Greys out the offers with these values; each tells its reason. Others are free again."""
+        self._refused = reasons
+        self._mark_refused()
+        self.put(self.currentData())
+
+    def _mark_refused(self) -> None:
+        model = self.model()
+        for place in range(self.count()):
+            reason = self._refused.get(self.itemData(place))
+            if isinstance(model, QStandardItemModel):
+                model.item(place).setEnabled(reason is None)
+            told = tip(reason or self.itemText(place))
+            self.setItemData(place, told, Qt.ItemDataRole.ToolTipRole)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leaves the wheel to the page."""

@@ -63,6 +63,7 @@ class Form(QWidget):
         return Prepare(
             pair.name,
             precision=self.precision,
+            draft_precision=self.draft_precision,
             device=self._value("device"),
             draft_device=self._value("draft_device"),
             allow_offload=self._value("allow_offload"),
@@ -75,6 +76,19 @@ class Form(QWidget):
         self._choice("device").offer([("The best here", None), *named])
         self._choice("draft_device").offer([("The target's device", None), *named])
         self._refresh()
+
+    @property
+    def draft_precision(self) -> Precision | None:
+        """The draft model's precision; None takes the pair's own, or where there is no draft."""
+        pair = self.pair
+        return self.rows["draft_precision"].field.get() if pair and pair.draft else None
+
+    def refuse_precisions(self, reasons: dict[str, str]) -> None:
+        """Greys out what this machine cannot take; each says why."""
+        for name in ("precision", "draft_precision"):
+            field = self.rows[name].field
+            if isinstance(field, Choice):
+                field.refuse(reasons)
 
     def take_catalogue(self, catalogue: Catalogue) -> None:
         """Offers the pairs of another catalogue, and keeps the choice if it is still among them."""
@@ -113,6 +127,7 @@ class Form(QWidget):
             device=self._value("device"),
             draft_device=self._value("draft_device"),
             allow_offload=self._value("allow_offload"),
+            draft_precision=self.draft_precision,
             context_length=self._value("context_length") or None,
             baseline=speculates,
             repetitions=self._value("repetitions") if speculates else 1,
@@ -245,6 +260,8 @@ class Form(QWidget):
         """Shows the rows that apply."""
         speculates = self.speculation.isChecked()
         method = self._value("method")
+        pair = self.pair
+        self.rows["draft_precision"].set_visible(bool(pair and pair.draft))
         for spec in MORE_ROWS:
             self.rows[spec.name].set_visible(self.more.isChecked())
         for name in ("method", "draft_length", "rule"):

@@ -20,7 +20,7 @@ class RowSpec(NamedTuple):
 
 
 PRECISIONS = (("Default", None), *((name.upper(), name) for name in get_args(Precision)))
-"""What the target's weights can be held in."""
+"""What the weights of target and draft model can be held in."""
 
 RULES = (("Exact (lossless)", "exact"),)
 """The rules on offer. At temperature 0 the exact rule is the greedy one."""
@@ -31,6 +31,13 @@ PAIR_ROWS = (
         "Precision",
         "How the target's weights are held. The default is nf4 on a graphics card, and fp32 "
         "on a CPU: bf16 is faster there, but a near tie can flip a token.",
+        lambda: Choice(PRECISIONS),
+    ),
+    RowSpec(
+        "draft_precision",
+        "Draft's precision",
+        "How the draft model's weights are held. The default is the pair's own, or else the "
+        "target's.",
         lambda: Choice(PRECISIONS),
     ),
     RowSpec(

@@ -38,7 +38,7 @@ from app.run.events import (
     RunEnded,
     RunStarted,
 )
-from app.run.preparation import EngineReady, Prepared, Released
+from app.run.preparation import EngineReady, PrecisionsRefused, Prepared, Released
 from app.run.record import RunRecord
 
 NUMBERS_S = 0.3
@@ -249,6 +249,8 @@ class MainWindow(QMainWindow):
             self.page.form.suggest(message.target.suggested_sampling)
             self.page.form.show_notes(message.notes)
             self.count.ask()
+        elif isinstance(message, PrecisionsRefused):
+            self.page.form.refuse_precisions(message.reasons)
         elif isinstance(message, Audited):
             self.page.notice.show_audit(message)
             if self._wants_other_models():

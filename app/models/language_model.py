@@ -105,23 +105,24 @@ class LanguageModel:
         """The transformers model itself, for tests and benchmarks to compare with."""
         return self._inner
 
-    def pack(self, dtype: torch.dtype, advance: Advance = unwatched) -> None:
+    def pack(self, held: torch.dtype, advance: Advance = unwatched) -> None:
         """Takes the quick way on a CPU: packed linear layers, and a lean pass where one is known.
 
-        All weights come out in `dtype`, whatever they were loaded in.
-        The lean pass is taken only if it answers as transformers' own pass does. `advance` is told
-        how many layers are packed next, and may raise; the model is then of no use.
+        Linear layers come out in `held`, whatever they were loaded in, and all other weights in
+        what that computes in. The lean pass is taken only if it answers as transformers' own does.
+        `advance` is told how many layers are packed next, and may raise; the model is then of no
+        use.
         """
-        kin = known(self._inner) and why_not_packed(dtype) is None
+        kin = known(self._inner) and why_not_packed(held) is None
         if kin:
-            fuse(self._inner, dtype, advance)
-        self.kernel = pack(self._inner, dtype, advance)
+            fuse(self._inner, held, advance)
+        self.kernel = pack(self._inner, held, advance)
         if kin:
-            self._take_lean_pass()
+            self._take_lean_pass(held)
 
-    def _take_lean_pass(self) -> None:
+    def _take_lean_pass(self, held: torch.dtype) -> None:
         lean = LeanDecoder(self._inner)
-        if answers_alike(self._inner, lean):
+        if answers_alike(self._inner, lean, held):
             self._lean = lean
             self.kernel += ", lean pass"
         else:

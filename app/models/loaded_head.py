@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from app.library.head_folder import HeadFacts
@@ -17,6 +18,14 @@ from app.models.rotary_table import RotaryTable
 from app.models.session import Session
 from app.run.events import ModelFacts
 from app.run.problems import Problem
+from app.run.settings import Precision
+
+_PRECISIONS: dict[torch.dtype, Precision] = {
+    torch.float32: "fp32",
+    torch.bfloat16: "bf16",
+    torch.float16: "fp16",
+}
+"""What a head is held in: what its target computes in, however that holds its own weights."""
 
 
 class LoadedHead:
@@ -75,7 +84,7 @@ class LoadedHead:
         return ModelFacts(
             name=self.name,
             folder=str(self._facts.folder),
-            precision=target.precision if target.precision != "nf4" else "bf16",
+            precision=_PRECISIONS[self._dtype],
             precision_note="as its target computes; stored as 16-bit floating point",
             device=str(self.device),
             parameters=self._parameters,

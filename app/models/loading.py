@@ -10,6 +10,7 @@ from torch import nn
 
 from app.library.preflight import FolderFacts
 from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
+from app.models.int8_linear import linear_share
 from app.models.language_model import LanguageModel
 from app.models.offload import (
     does_not_fit,
@@ -28,6 +29,9 @@ from app.run.settings import Precision
 
 _MAPPED = ("float32", "bfloat16", "float16")
 """Stored types that a file is mapped in, instead of being read and converted as a whole."""
+
+_LEAST_SHARE = 0.5
+"""Share of the weights, without the vocabulary's, that int8 has to serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ def load_weights(
     stages = stages or unseen()
     stages.begin(f"reading {name} in {precision}")
     arguments = loading_arguments(precision, device)
-    packs = device.type == "cpu" and precision in ("fp32", "bf16")
+    packs = device.type == "cpu" and precision in ("fp32", "bf16", "int8")
     if packs and folder.quantised is None and folder.dtype in _MAPPED:
         # As they lie in the file, which is only mapped: packing converts them one by one.
         arguments["dtype"] = getattr(torch, folder.dtype)
@@ -124,6 +128,8 @@ def load_weights(
             "Choose another precision, or check the model's folder.",
         ) from None
     _refuse_incomplete(name, info)
+    if precision == "int8":
+        _refuse_unserved(name, linear_share(inner))
     inner.eval()
     unused = sorted(map(str, info.get("unexpected_keys") or ()))
     model = LanguageModel(
@@ -172,6 +178,15 @@ def load(
         stages=stages,
     )
     return prove(model, folder, stages)
+
+
+def _refuse_unserved(name: str, share: float) -> None:
+    """Models of few linear layers would come out in fp32, whatever was asked for."""
+    if share < _LEAST_SHARE:
+        raise Problem(
+            f"int8 holds linear layers, and these make up {share:.0%} of {name}.",
+            "Choose bf16 or fp32.",
+        )
 
 
 def _refuse_incomplete(name: str, info: dict[str, object]) -> None:

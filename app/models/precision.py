@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-import logging
-import os
-import warnings
-from typing import Any
+from typing import Any, get_args
 
 import psutil
 import torch
 
-from app.files import cache_folder
 from app.library.preflight import FolderFacts
-from app.models.hugging_face import transformers
+from app.models.bits_and_bytes import (
+    BY_BITSANDBYTES,
+    multiplied_in,
+    quantisation,
+    why_no_bitsandbytes,
+    why_not_tried,
+)
+from app.models.packed_linear import computing, why_not_packed
 from app.run.problems import Problem
 from app.run.settings import Precision
 
@@ -21,7 +23,14 @@ PRECISIONS: dict[Precision, str] = {
     "fp32": "32-bit floating point",
     "bf16": "16-bit brain floating point",
     "fp16": "16-bit floating point",
-    "nf4": "4-bit NormalFloat (bitsandbytes)",
+    "int8": "8-bit whole numbers in all linear layers, the output layer too, with a scale for each "
+    "row of the weights and of a pass; everything else in fp32",
+    "llm-int8": "8-bit whole numbers in linear layers but for columns of large activations "
+    "(LLM.int8 of bitsandbytes); the output layer and everything else in 16 bits",
+    "nf4": "4-bit NormalFloat in linear layers, scales quantised again (bitsandbytes); the output "
+    "layer and everything else in 16 bits",
+    "fp4": "4-bit floating point in linear layers, scales quantised again (bitsandbytes); the "
+    "output layer and everything else in 16 bits",
 }
 """Every precision and what it is."""
 
@@ -29,7 +38,9 @@ DTYPES: dict[Precision, torch.dtype] = {
     "fp32": torch.float32,
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
+    "int8": torch.int8,
 }
+"""How the linear layers are held, where that is a type of torch's own."""
 
 
 _ON_CARD: tuple[Precision, ...] = ("nf4", "bf16", "fp16", "fp32")
@@ -54,22 +65,18 @@ def loading_arguments(precision: Precision, device: torch.device) -> dict[str, A
     refusal = why_not(precision, device)
     if refusal is not None:
         raise refusal
-    if precision != "nf4":
-        return {"dtype": DTYPES[precision]}
-    computing = _computing_dtype(device)
-    quantisation = transformers.BitsAndBytesConfig(
-        load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=computing,
-    )
-    return {"dtype": computing, "quantization_config": quantisation}
+    if precision not in BY_BITSANDBYTES:
+        return {"dtype": computing(DTYPES[precision])}
+    return {
+        "dtype": multiplied_in(device),
+        "quantization_config": quantisation(precision, device),
+    }
 
 
-def _computing_dtype(device: torch.device) -> torch.dtype:
-    """What 4-bit weights are multiplied in: bf16, or fp16 on cards before it."""
-    old = device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.float16 if old else torch.bfloat16
+def refusals(device: torch.device) -> dict[str, str]:
+    """Why a device cannot take a precision, in a sentence, for each that it cannot take."""
+    found = {precision: why_not(precision, device) for precision in get_args(Precision)}
+    return {precision: str(refusal) for precision, refusal in found.items() if refusal}
 
 
 def why_not(precision: Precision, device: torch.device) -> Problem | None:
@@ -78,7 +85,9 @@ def why_not(precision: Precision, device: torch.device) -> Problem | None:
         return Problem(
             "fp16 crawls on a CPU: few of them can compute in it.", "Choose bf16 or fp32."
         )
-    return _why_no_bitsandbytes() if precision == "nf4" else None
+    if precision == "int8":
+        return _why_no_int8(device)
+    return _why_not_quantised(precision, device) if precision in BY_BITSANDBYTES else None
 
 
 def precision_note(precision: Precision, requantised_from: str | None) -> str:
@@ -87,20 +96,29 @@ def precision_note(precision: Precision, requantised_from: str | None) -> str:
     return f"{meaning}; re-quantised from {requantised_from}" if requantised_from else meaning
 
 
-def _why_no_bitsandbytes() -> Problem | None:
-    """Why bitsandbytes cannot be used, or None; its import may fail in any way at all."""
-    # Its compiler would leave a folder in the system's temporary one.
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
-    # It warns that a kernel for some CPUs would have to be fetched from a hub: here nothing is.
-    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            importlib.import_module("bitsandbytes")
-    except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+def _why_no_int8(device: torch.device) -> Problem | None:
+    """Why linear layers cannot be held in 8 bits, or None; the kernel is one for processors."""
+    if device.type != "cpu":
+        serves = "llm-int8 or nf4" if device.type == "cuda" else "bf16"
+        return Problem("int8 is computed by a CPU only.", f"Choose {serves} here.")
+    hindrance = why_not_packed(torch.int8)
+    if hindrance is None:
+        return None
+    return Problem(f"int8 cannot be used here: {hindrance}.", "Choose bf16 or fp32.")
+
+
+def _why_not_quantised(precision: Precision, device: torch.device) -> Problem | None:
+    """Why bitsandbytes cannot serve a precision on a device, or None."""
+    hindrance = why_no_bitsandbytes()
+    if hindrance is not None:
         return Problem(
-            f"nf4 needs bitsandbytes, which cannot be used here: {reason}",
+            f"{precision} needs bitsandbytes, which cannot be used here: {hindrance}",
             "Choose bf16 or fp32, or install bitsandbytes 0.50 or newer.",
         )
-    return None
+    hindrance = why_not_tried(precision, device)
+    if hindrance is None:
+        return None
+    return Problem(
+        f"bitsandbytes cannot compute {precision} on {device.type} here: {hindrance}",
+        "Choose bf16 or fp32.",
+    )

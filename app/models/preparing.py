@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
+
 from app.library.catalogue import Catalogue
 from app.library.compatibility import compare
 from app.library.entries import ModelEntry, PairEntry
@@ -13,7 +15,7 @@ from app.library.sources import fetch
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
 from app.models.pair import LoadedPair
-from app.models.precision import choose_precision
+from app.models.precision import choose_precision, why_not
 from app.models.stages import Pause, Report, Stages
 from app.models.warm import Kept, WarmModels, Wish
 from app.run.preparation import Prepare
@@ -40,6 +42,7 @@ def load_pair(
     device = choose_device(wanted.device)
     draft_device = choose_device(wanted.draft_device) if wanted.draft_device else device
     make_current(device)
+    _refuse_untakable(wanted, entry, device, draft_device)
     loader = _Loader(warm, report, pause)
     target_entry = catalogue.model(entry.target)
     target_folder = loader.folder(target_entry)
@@ -155,6 +158,19 @@ class _Loader:
 def _with_precision(wish: Wish, precision: Precision) -> Wish:
     """The wish, in this precision if it names none."""
     return replace(wish, precision=wish.precision or precision)
+
+
+def _refuse_untakable(
+    wanted: Prepare, entry: PairEntry, device: torch.device, draft_device: torch.device
+) -> None:
+    """Raises Problem for a precision that its device cannot take, before anything is fetched."""
+    asked = [(wanted.precision, device)]
+    if entry.draft is not None:
+        asked.append((wanted.draft_precision, draft_device))
+    for precision, device in asked:
+        refusal = why_not(precision, device) if precision is not None else None
+        if refusal is not None:
+            raise refusal
 
 
 def _compatible(target: FolderFacts, draft: FolderFacts) -> tuple[str, ...]:

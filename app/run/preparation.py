@@ -69,6 +69,13 @@ class DeviceName(Struct, frozen=True):
     """As a person knows it."""
 
 
+class PrecisionsRefused(Struct, frozen=True, tag=True):
+    """What the default device cannot take; sent once, when the engine has nothing else to do."""
+
+    reasons: dict[str, str]
+    """By precision: why not, and what to choose instead, in a sentence or two."""
+
+
 class EngineReady(Struct, frozen=True, tag=True):
     """The engine has imported what it needs and waits for commands."""
 

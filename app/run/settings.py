@@ -15,7 +15,7 @@ GREEDY_TEMPERATURE = 1e-5
 LONGEST_DRAFT = 64
 """Most tokens that a round may be asked to guess."""
 
-Precision = Literal["fp32", "bf16", "fp16", "nf4"]
+Precision = Literal["fp32", "bf16", "fp16", "int8", "llm-int8", "nf4", "fp4"]
 """How weights are held: the names are those on screen and in reports."""
 
 Detail = Literal["light", "full"]

@@ -16,6 +16,7 @@ from app.models.machine import (
     environment,
 )
 from app.models.pair import LoadedPair
+from app.models.precision import refusals
 from app.models.preparing import load_pair
 from app.models.warm import WarmModels, collect
 from app.run.auditing import Audit, Audited
@@ -59,6 +60,10 @@ class Workbench:
         """The library, and the devices that models can run on."""
         chosen = device_name(choose_device(None))
         return EngineReady(str(torch.__version__), chosen, device_names())
+
+    def refusals(self) -> dict[str, str]:
+        """Why the device cannot take a precision, for each that it cannot take."""
+        return refusals(choose_device(None))
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
         """Fetches, converts, loads and proves the models of a pair, unless they are ready.

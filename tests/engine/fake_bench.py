@@ -67,6 +67,9 @@ class FakeBench:
     def ready(self) -> EngineReady:
         return EngineReady("fake", "CPU")
 
+    def refusals(self) -> dict[str, str]:
+        return {}
+
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
         report(Progress("loading"))
         notes = self._load(wanted.pair, pause)

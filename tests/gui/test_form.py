@@ -140,6 +140,43 @@ def test_changing_models_asks_for_them(form, qtbot):
         form.choose_pair("embedded-nf4-draft")
 
 
+def test_what_the_machine_cannot_take_is_greyed_out_and_says_why(form):
+    # C01, C16: the true reason, for the target and for the draft model.
+    form.choose_pair("embedded-nf4-draft")
+    form.rows["draft_precision"].field.put("nf4")
+    form.refuse_precisions({"nf4": "nf4 needs bitsandbytes, which cannot be used here: no .so"})
+    for name in ("precision", "draft_precision"):
+        field = form.rows[name].field
+        by_value = {field.itemData(i): i for i in range(field.count())}
+        items = {value: field.model().item(i) for value, i in by_value.items()}
+        assert [value for value, item in items.items() if not item.isEnabled()] == ["nf4"]
+        assert "no .so" in items["nf4"].toolTip()
+        assert "no .so" not in items["bf16"].toolTip()
+        field.put("nf4")
+        assert field.get() is None
+    assert settings(form).draft_precision is None
+    form.refuse_precisions({})
+    form.rows["precision"].field.put("nf4")
+    assert settings(form).precision == "nf4"
+
+
+def test_every_precision_is_offered(form):
+    field = form.rows["precision"].field
+    offered = {field.itemData(i) for i in range(field.count())}
+    assert offered == {None, "fp32", "bf16", "fp16", "int8", "llm-int8", "nf4", "fp4"}
+
+
+def test_the_drafts_precision_is_asked_for_where_there_is_a_draft_model(form, qtbot):
+    assert "draft_precision" not in shown(form)
+    form.rows["draft_precision"].field.put("bf16")
+    assert settings(form).draft_precision is None
+    form.choose_pair("embedded-nf4-draft")
+    assert "draft_precision" in shown(form)
+    assert settings(form).draft_precision == "bf16"
+    with qtbot.waitSignal(form.pair_changed):
+        form.rows["draft_precision"].field.put("fp32")
+
+
 def test_an_empty_catalogue_still_opens(application, theme):
     form = Form(Catalogue())
     assert form.pair is None
