@@ -13,12 +13,16 @@ from app.decoding.clock import clock_for
 from app.decoding.drivers import Sessions, run_lane
 from app.decoding.loop import decode
 from app.decoding.proposers.draft_head import DraftHead
+from app.library.preflight import check
 from app.models.language_model import LanguageModel
+from app.models.loading import load
 from app.models.proofs import prove_rewinding, prove_rows_independent
+from app.models.warm import collect
 from app.run.identities import violations
 from app.run.metrics import counts
 from app.run.problems import Problem
 from app.run.settings import Sampling
+from tiny_kinds import write_kind
 from toys import Guesses, draft_model, make_lane, run, sessions, tiny_head, tiny_llama, wrapped
 
 pytestmark = [
@@ -60,6 +64,51 @@ def test_greedy_text_is_the_plain_one_in_fp32(gamma, noise):
     fast = run(lane([3, 1, 4], proposer=drafting(), draft_length=gamma), sessions(target, draft))
     assert violations(fast) == []
     assert fast.token_ids == plain.token_ids
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.8, top_p=0.9, seed=3)])
+@pytest.mark.parametrize("places", [("cuda", "cpu"), ("cpu", "cuda"), ("cuda:0", "cuda:1")])
+def test_target_and_draft_on_two_devices(places, sampling):
+    if "cuda:1" in places and torch.cuda.device_count() < 2:
+        pytest.skip("one card alone")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    target, draft = (
+        wrapped(tiny_llama(1, noise=noise).inner.to(place))
+        for place, noise in zip(places, (0.0, 0.02), strict=True)
+    )
+    here = {"sampling": sampling, "clock": clock_for(target.device), "device": target.device}
+    proposer = drafting(sampling)
+    proposer._device = draft.device
+    made = make_lane([3, 1, 4], proposer=proposer, draft_clock=clock_for(draft.device), **here)
+    fast = run(made, sessions(target, draft))
+    assert violations(fast) == []
+    assert counts(fast).accepted
+    assert all(round_.phases.draft_calls > 0 for round_ in fast.rounds if round_.drafted)
+    if sampling.greedy:
+        assert fast.token_ids == run(make_lane([3, 1, 4], **here), sessions(target)).token_ids
+
+
+def test_weights_without_room_are_offloaded_where_that_is_allowed(tmp_path, monkeypatch):
+    folder = check(write_kind(tmp_path / "tiny", "llama", hidden_size=256, intermediate_size=512))
+    room = folder.weight_bytes // 2
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (int(room / 0.85), 1 << 40))
+    card = torch.device("cuda", 0)
+    parted = load(folder, name="tiny", precision="fp32", device=card, allow_offload=True)
+    assert 0.2 < parted.model.offloaded < 1.0
+    assert parted.rewinding.holds
+    assert parted.model.device == card
+    assert any("not those of this card" in note for note in parted.notes)
+
+
+def test_released_models_give_the_cards_memory_back(tmp_path):
+    folder = check(write_kind(tmp_path / "tiny", "llama", hidden_size=256, intermediate_size=512))
+    gc.collect()
+    before = torch.cuda.memory_allocated()
+    loaded = load(folder, name="tiny", precision="fp32", device=torch.device("cuda", 0))
+    assert torch.cuda.memory_allocated() > before + folder.weight_bytes // 2
+    del loaded
+    collect()
+    assert torch.cuda.memory_allocated() <= before + (1 << 20)
 
 
 def test_a_copy_is_nearly_always_right_in_bf16():
