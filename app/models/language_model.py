@@ -117,6 +117,7 @@ class LanguageModel:
         if kin:
             fuse(self._inner, held, advance)
         self.kernel = pack(self._inner, held, advance)
+        advance(0)
         if kin:
             self._take_lean_pass(held)
 

@@ -17,6 +17,7 @@ from app.models.machine import choose_device, make_current
 from app.models.pair import LoadedPair
 from app.models.precision import choose_precision, why_not
 from app.models.stages import Pause, Report, Stages
+from app.models.tokenizer import Tokenizer
 from app.models.warm import Kept, WarmModels, Wish
 from app.run.preparation import Prepare
 from app.run.problems import Problem, release_frames
@@ -70,7 +71,7 @@ def load_pair(
         unfit = refuse_unfit(head_facts, target_folder)
         head_warnings = (unfit,) if unfit else ()
     chosen = loader.make_room(target_wish, draft_wish)
-    tokenizer = warm.tokenizer(target_folder)
+    tokenizer = loader.tokenizer(target_wish)
     target, why = loader.load(target_wish, chosen)
     warnings = (f"{target.model.precision} is {why}.",) if why else ()
     draft = None
@@ -104,6 +105,11 @@ class _Loader:
     def head(self, entry: ModelEntry) -> HeadFacts:
         """The facts of a draft head, fetched if need be."""
         return check_head(fetch(entry, self._report, pause=self._pause))
+
+    def tokenizer(self, wish: Wish) -> Tokenizer:
+        """The tokenizer of a model."""
+        self._stages.begin(f"reading the tokenizer of {wish.name}")
+        return self._warm.tokenizer(wish.folder)
 
     def make_room(self, target: Wish, draft: Wish | None) -> Settled:
         """Lets go of what neither of two wishes needs, before anything new is loaded; what the

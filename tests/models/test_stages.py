@@ -71,7 +71,7 @@ def test_every_tensor_and_every_layer_is_counted(folder):
     assert {one.total for one in packing} == {15}
     assert done == sorted(done)
     assert done[0] == 0
-    assert done[-1] == 14
+    assert done[-1] == 15
     stages = list(dict.fromkeys(one.stage for one in watched.told))
     assert [stage.partition(" ")[0] for stage in stages] == [
         "reading",
