@@ -9,6 +9,7 @@ import sys
 sys.modules.setdefault("kernels", None)  # type: ignore[arg-type]
 
 import transformers  # noqa: E402
+from transformers.quantizers.auto import AutoQuantizationConfig  # noqa: E402
 from transformers.utils import logging as _transformers_logging  # noqa: E402
 
 _transformers_logging.set_verbosity_error()
@@ -17,4 +18,4 @@ _transformers_logging.disable_progress_bar()
 FROM_FOLDERS_ONLY = {"local_files_only": True, "trust_remote_code": False}
 """What every `from_pretrained` is given: no network, nothing of a model's folder is executed."""
 
-__all__ = ["FROM_FOLDERS_ONLY", "transformers"]
+__all__ = ["FROM_FOLDERS_ONLY", "AutoQuantizationConfig", "transformers"]

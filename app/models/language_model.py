@@ -16,7 +16,6 @@ from app.models.machine import out_of_memory
 from app.models.packed_linear import pack, why_not_packed
 from app.models.same_answers import answers_alike
 from app.models.session import Session
-from app.run.settings import Precision
 
 
 class LanguageModel:
@@ -28,7 +27,7 @@ class LanguageModel:
         *,
         name: str,
         folder: Path,
-        precision: Precision,
+        precision: str,
         unused_weights: tuple[str, ...] = (),
     ) -> None:
         self.name = name

@@ -13,11 +13,11 @@ from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
 from app.models.int8_linear import linear_share
 from app.models.language_model import LanguageModel
 from app.models.machine import out_of_memory
-from app.models.precision import DTYPES, loading_arguments, precision_note
+from app.models.precision import DTYPES, loading_arguments
 from app.models.proofs import Proof, prove_rewinding, prove_rows_independent
+from app.models.weights_note import weights_note
 from app.run.events import ModelFacts
 from app.run.problems import Problem
-from app.run.settings import Precision
 
 _MAPPED = ("float32", "bfloat16", "float16")
 """Stored types that a file is mapped in, instead of being read and converted as a whole."""
@@ -55,7 +55,7 @@ class LoadedModel:
             name=self.model.name,
             folder=str(self.model.folder),
             precision=precision,
-            precision_note=precision_note(precision, self.folder.requantised_from),
+            precision_note=weights_note(precision, self.folder),
             device=str(self.model.device),
             parameters=self.model.parameters,
             weight_bytes=self.model.weight_bytes,
@@ -72,10 +72,10 @@ class LoadedModel:
 
 
 def load_weights(
-    folder: FolderFacts, *, name: str, precision: Precision, device: torch.device
+    folder: FolderFacts, *, name: str, precision: str, device: torch.device
 ) -> LanguageModel:
-    """The model of a folder in this precision. Raises Problem if it cannot be loaded whole."""
-    arguments = loading_arguments(precision, device)
+    """The model of a folder in a settled precision. Raises Problem if it cannot be loaded whole."""
+    arguments = loading_arguments(precision, device, folder=folder)
     packs = device.type == "cpu" and precision in ("fp32", "bf16", "int8")
     if packs and folder.quantised is None and folder.dtype in _MAPPED:
         # As they lie in the file, which is only mapped: packing converts them one by one.
@@ -127,7 +127,7 @@ def load(
     folder: FolderFacts,
     *,
     name: str,
-    precision: Precision,
+    precision: str,
     device: torch.device,
     pause: Callable[[], None],
 ) -> LoadedModel:

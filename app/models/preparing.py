@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast, get_args
 
 import torch
 
@@ -16,7 +17,7 @@ from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
 from app.models.pair import LoadedPair
-from app.models.precision import choose_precision, why_not
+from app.models.precision import settle_precision, why_not
 from app.models.tokenizer import Tokenizer
 from app.run.events import Progress
 from app.run.preparation import Prepare
@@ -53,9 +54,9 @@ def load_pair(
     warnings = (f"{target.model.precision} is {why}.",) if why else ()
     draft = None
     if entry.draft is not None and draft_folder is not None:
-        precision = wanted.draft_precision or entry.draft_precision or _precision_of(target)
+        precision = wanted.draft_precision or entry.draft_precision
         draft_entry = catalogue.model(entry.draft)
-        draft = loader.load_beside(target, draft_entry, draft_folder, precision=precision)
+        draft = loader.load_beside(target, draft_entry, draft_folder, wanted=precision)
     head = LoadedHead(head_facts, target.model) if head_facts else None
     return LoadedPair(
         wanted, target, draft, tokenizer, warnings, draft_warnings, head, head_warnings
@@ -83,19 +84,17 @@ class _Loader:
         self, entry: ModelEntry, folder: FolderFacts, precision: Precision | None
     ) -> tuple[LoadedModel, str]:
         """The loaded model, and why it has its precision if no one asked for it."""
-        why = ""
-        asked = precision is not None
-        if precision is None:
-            precision, why = choose_precision(folder, self._device)
+        settled, why = settle_precision(folder, precision, self._device)
         try:
-            return self._loaded(entry, folder, precision), why
+            return self._loaded(entry, folder, settled), why
         except Problem as refusal:
             # A card whose 4-bit library is broken shows it only now.
-            if asked or precision != "nf4" or self._device.type == "cpu":
+            open_ = precision is None and folder.quantised is None
+            if not open_ or settled != "nf4" or self._device.type == "cpu":
                 raise
             return self._loaded(entry, folder, "bf16"), f"used, as nf4 failed: {refusal.message}"
 
-    def _loaded(self, entry: ModelEntry, folder: FolderFacts, precision: Precision) -> LoadedModel:
+    def _loaded(self, entry: ModelEntry, folder: FolderFacts, precision: str) -> LoadedModel:
         self._report(Progress(f"loading {entry.title} in {precision}"))
         return load(
             folder, name=entry.title, precision=precision, device=self._device, pause=self._pause
@@ -107,12 +106,19 @@ class _Loader:
         entry: ModelEntry,
         folder: FolderFacts,
         *,
-        precision: Precision,
+        wanted: Precision | None,
     ) -> LoadedModel:
-        """The draft model; the target itself if it is the same weights in the same precision."""
-        if folder.folder == target.folder.folder and precision == target.model.precision:
+        """The draft model, in the target's precision unless another is wanted.
+
+        The target itself if it is the same weights in the same precision.
+        """
+        beside = target.model.precision
+        if wanted is None and folder.quantised is None and beside in get_args(Precision):
+            wanted = cast(Precision, beside)
+        settled = settle_precision(folder, wanted, self._device)[0]
+        if folder.folder == target.folder.folder and settled == beside:
             return target
-        return self.load(entry, folder, precision)[0]
+        return self.load(entry, folder, wanted)[0]
 
 
 def _refuse_untakable(wanted: Prepare, entry: PairEntry, device: torch.device) -> None:
@@ -135,7 +141,3 @@ def _compatible(target: FolderFacts, draft: FolderFacts) -> tuple[str, ...]:
             "Choose a draft model of the target's own family, or the n-gram method.",
         )
     return found.warnings
-
-
-def _precision_of(model: LoadedModel) -> Precision:
-    return model.model.precision

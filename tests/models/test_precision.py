@@ -95,16 +95,12 @@ def test_nf4_that_fails_to_load_on_a_card_gives_way_to_bf16(monkeypatch):
 
     monkeypatch.setattr("app.models.preparing.load", load)
     loader = _Loader(CARD, lambda progress: None, lambda: None)
-    loaded, why = loader.load(Entry(), None, None)
+    folder = SimpleNamespace(quantised=None)
+    loaded, why = loader.load(Entry(), folder, None)
     assert (loaded, tried) == ("loaded", ["nf4", "bf16"])
     assert "no kernel image" in why
     with pytest.raises(Problem, match="no kernel image"):
-        loader.load(Entry(), None, "nf4")
-
-
-def test_the_note_says_what_the_weights_were():
-    assert "re-quantised from Q4_1" in precision.precision_note("nf4", "Q4_1")
-    assert "quantised from" not in precision.precision_note("fp32", None)
+        loader.load(Entry(), folder, "nf4")
 
 
 @pytest.mark.parametrize("name", ["nf4", "fp4", "llm-int8"])
