@@ -17,6 +17,7 @@ from app.library.model_files import (
     read_json,
     read_json_if_there,
 )
+from app.library.quantised import Quantised, read_quantisation
 from app.library.weight_files import WeightFile, refuse_dangling, unfinished_files, weight_files
 from app.run.problems import Problem
 from app.run.settings import Sampling
@@ -63,8 +64,8 @@ class FolderFacts(msgspec.Struct, frozen=True):
     weight_bytes: int
     weight_files: tuple[Path, ...]
     tokenizer: Path | None
-    quantised: str | None
-    """The method by which the folder's own weights are quantised."""
+    quantised: Quantised | None
+    """How the folder's own weights are quantised."""
     requantised_from: str | None
     """The quantised format that the weights were converted from."""
     suggested_sampling: Sampling | None
@@ -85,7 +86,7 @@ def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
         remedy = "Check that the drive is connected and that you may read the folder."
         raise Problem(f"The weights in {folder} cannot be read: {error}.", remedy) from error
     tokenizer = _tokenizer(folder, needed=needs_tokenizer)
-    text, quantisation, origin = config.text, config.quantization_config, config.foretoken
+    text, declared, origin = config.text, config.quantised, config.foretoken
     _refuse_layers(folder, text.num_hidden_layers, files=files)
     return FolderFacts(
         folder=folder,
@@ -102,7 +103,7 @@ def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
         weight_bytes=sum(file.weight_bytes for file in files),
         weight_files=tuple(file.path for file in files),
         tokenizer=tokenizer,
-        quantised=(quantisation.quant_method or "an unnamed method") if quantisation else None,
+        quantised=read_quantisation(folder, declared) if declared else None,
         requantised_from=origin.requantised_from if origin else None,
         suggested_sampling=_suggested(generation),
         end_ids=_end_ids(folder, config, generation=generation),
@@ -119,7 +120,7 @@ def _refuse_foreign(folder: Path, config: Config) -> None:
             "does not continue a text token by token.",
             "Choose a causal language model (…ForCausalLM).",
         )
-    named = config.quantization_config and config.quantization_config.quant_method
+    named = config.quantised and config.quantised.get("quant_method")
     if config.quantization is not None and not named:
         raise Problem(
             f"The weights in {folder} are packed for MLX, which only Apple's library reads.",

@@ -14,9 +14,8 @@ from torch import nn
 
 from app.files import cache_folder
 from app.models.hugging_face import transformers
-from app.run.settings import Precision
 
-_ASKED: dict[Precision, dict[str, Any]] = {
+_ASKED: dict[str, dict[str, Any]] = {
     "nf4": {
         "load_in_4bit": True,
         "bnb_4bit_quant_type": "nf4",
@@ -38,7 +37,7 @@ _NEAR = {"nf4": 0.2, "fp4": 0.3, "llm-int8": 0.05}
 """How far that layer may be from the plain one: the length of the difference, as a share."""
 
 
-def quantisation(precision: Precision, device: torch.device) -> Any:
+def quantisation(precision: str, device: torch.device) -> Any:
     """What transformers is told of a precision of bitsandbytes, for weights yet to be quantised."""
     asked = dict(_ASKED[precision])
     if "load_in_4bit" in asked:
@@ -68,7 +67,7 @@ def why_no_bitsandbytes() -> str | None:
 
 
 @cache
-def why_not_tried(precision: Precision, device: torch.device) -> str | None:
+def why_not_tried(precision: str, device: torch.device) -> str | None:
     """Why a layer in this precision does not work on a device, or None: found by trying one.
 
     Some of what bitsandbytes offers is missing on some devices, and shows only in the first pass.
@@ -85,7 +84,7 @@ def why_not_tried(precision: Precision, device: torch.device) -> str | None:
 
 
 @torch.no_grad()
-def _apart(precision: Precision, device: torch.device) -> float:
+def _apart(precision: str, device: torch.device) -> float:
     """The length of the difference between a quantised and the plain layer's answer, as a share."""
     numbers = torch.Generator().manual_seed(0)
     plain = nn.Linear(_SIZE, _SIZE, bias=False)
@@ -99,7 +98,7 @@ def _apart(precision: Precision, device: torch.device) -> float:
     return float((mine - due).norm() / due.norm())
 
 
-def _layer(precision: Precision, computing: torch.dtype) -> nn.Module:
+def _layer(precision: str, computing: torch.dtype) -> nn.Module:
     """An empty layer of bitsandbytes; its weights are quantised on their way to a device."""
     layers = importlib.import_module("bitsandbytes.nn")
     made: nn.Module

@@ -9,6 +9,7 @@ import sys
 sys.modules.setdefault("kernels", None)  # type: ignore[arg-type]
 
 import transformers  # noqa: E402
+from transformers.quantizers.auto import AutoQuantizationConfig  # noqa: E402
 from transformers.utils import logging as _transformers_logging  # noqa: E402
 from transformers.utils.logging import set_tqdm_hook  # noqa: E402
 
@@ -18,4 +19,4 @@ _transformers_logging.disable_progress_bar()
 FROM_FOLDERS_ONLY = {"local_files_only": True, "trust_remote_code": False}
 """What every `from_pretrained` is given: no network, nothing of a model's folder is executed."""
 
-__all__ = ["FROM_FOLDERS_ONLY", "set_tqdm_hook", "transformers"]
+__all__ = ["FROM_FOLDERS_ONLY", "AutoQuantizationConfig", "set_tqdm_hook", "transformers"]

@@ -17,7 +17,6 @@ from app.models.offload import share_elsewhere
 from app.models.packed_linear import Advance, pack, unwatched, why_not_packed
 from app.models.same_answers import answers_alike
 from app.models.session import Session
-from app.run.settings import Precision
 
 
 class LanguageModel:
@@ -29,7 +28,7 @@ class LanguageModel:
         *,
         name: str,
         folder: Path,
-        precision: Precision,
+        precision: str,
         unused_weights: tuple[str, ...] = (),
         device: torch.device | None = None,
     ) -> None:

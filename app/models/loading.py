@@ -20,12 +20,12 @@ from app.models.offload import (
     quantised_does_not_fit,
     refuse_unasked,
 )
-from app.models.precision import DTYPES, loading_arguments, precision_note
+from app.models.precision import DTYPES, loading_arguments
 from app.models.proofs import Proof, prove_rewinding, prove_rows_independent
 from app.models.stages import Stages, unseen
+from app.models.weights_note import weights_note
 from app.run.events import ModelFacts
 from app.run.problems import Cancelled, Problem
-from app.run.settings import Precision
 
 _MAPPED = ("float32", "bfloat16", "float16")
 """Stored types that a file is mapped in, instead of being read and converted as a whole."""
@@ -65,7 +65,7 @@ class LoadedModel:
             name=self.model.name,
             folder=str(self.model.folder),
             precision=precision,
-            precision_note=precision_note(precision, self.folder.requantised_from),
+            precision_note=weights_note(precision, self.folder),
             device=str(self.model.device),
             parameters=self.model.parameters,
             weight_bytes=self.model.weight_bytes,
@@ -86,18 +86,18 @@ def load_weights(
     folder: FolderFacts,
     *,
     name: str,
-    precision: Precision,
+    precision: str,
     device: torch.device,
     allow_offload: bool = False,
     stages: Stages | None = None,
 ) -> LanguageModel:
-    """The model of a folder in this precision.
+    """The model of a folder in a settled precision.
 
     Raises Problem if it cannot be loaded whole, Cancelled between two weights when `stages` does.
     """
     stages = stages or unseen()
     stages.begin(f"reading {name} in {precision}")
-    arguments = loading_arguments(precision, device)
+    arguments = loading_arguments(precision, device, folder=folder)
     packs = device.type == "cpu" and precision in ("fp32", "bf16", "int8")
     if packs and folder.quantised is None and folder.dtype in _MAPPED:
         # As they lie in the file, which is only mapped: packing converts them one by one.
@@ -162,7 +162,7 @@ def load(
     folder: FolderFacts,
     *,
     name: str,
-    precision: Precision,
+    precision: str,
     device: torch.device,
     allow_offload: bool = False,
     stages: Stages | None = None,

@@ -13,7 +13,6 @@ import torch
 
 from app.files import cache_folder
 from app.run.problems import Problem
-from app.run.settings import Precision
 
 _SHARE = 0.85
 """How much of what is free the weights may take: caches and passes need room too."""
@@ -60,7 +59,7 @@ def refuse_unasked(name: str, share: float, *, allow_offload: bool) -> None:
 
 
 def does_not_fit(
-    name: str, precision: Precision, device: torch.device, *, allow_offload: bool
+    name: str, precision: str, device: torch.device, *, allow_offload: bool
 ) -> Problem:
     """What to say when a device has no room for a model's weights."""
     ways = "Choose a smaller model or precision, or close other programs that use the device"
@@ -72,7 +71,7 @@ def does_not_fit(
     return Problem(f"{name} in {precision} does not fit into the device's memory.", f"{ways}.")
 
 
-def quantised_does_not_fit(name: str, precision: Precision) -> Problem:
+def quantised_does_not_fit(name: str, precision: str) -> Problem:
     """What to say when only a part of a quantised model has room on a card."""
     return Problem(
         f"{name} in {precision} does not fit into the card's memory, and quantised weights cannot "

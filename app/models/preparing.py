@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast, get_args
 
 import torch
 
@@ -15,7 +16,7 @@ from app.library.sources import fetch
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
 from app.models.pair import LoadedPair
-from app.models.precision import choose_precision, why_not
+from app.models.precision import settle_precision, why_not
 from app.models.stages import Pause, Report, Stages
 from app.models.tokenizer import Tokenizer
 from app.models.warm import Kept, WarmModels, Wish
@@ -23,7 +24,7 @@ from app.run.preparation import Prepare
 from app.run.problems import Problem, release_frames
 from app.run.settings import Precision
 
-Settled = tuple[Precision, str]
+Settled = tuple[str, str]
 """A precision, and why it is that one if no one asked for it."""
 
 
@@ -77,7 +78,7 @@ def load_pair(
     draft = None
     if draft_wish is not None:
         # The same weights in the same precision are loaded once, and are both.
-        draft_wish = _with_precision(draft_wish, target.model.precision)
+        draft_wish = beside(draft_wish, target.model.precision)
         draft = loader.load(draft_wish, loader.settled(draft_wish))[0]
     head = warm.head(head_facts, target)
     used = [one.model for one in (target, draft) if one is not None]
@@ -119,21 +120,25 @@ class _Loader:
         # What is free decides the precision, so that the certainly unneeded goes first.
         self._warm.keep_if(lambda kept: any(map(kept.could_answer, wishes)))
         chosen = self.settled(target)
-        wishes = [_with_precision(wish, chosen[0]) for wish in wishes]
-        self._warm.keep_if(lambda kept: any(map(kept.answers, wishes)))
+        needed = [(target, chosen[0])]
+        if draft is not None:
+            draft = beside(draft, chosen[0])
+            needed.append((draft, self.settled(draft)[0]))
+        self._warm.keep_if(lambda kept: any(kept.answers(*one) for one in needed))
         return chosen
 
     def load(self, wish: Wish, chosen: Settled) -> tuple[LoadedModel, str]:
         """The loaded model, and why it has its precision if no one asked for it."""
         precision, why = chosen
-        kept = self._warm.find(replace(wish, precision=precision))
+        kept = self._warm.find(wish, precision)
         if kept is not None:
             return kept.loaded, why
         try:
             loaded = self._loaded(wish, precision)
         except Problem as refusal:
             # A card whose 4-bit library is broken shows it only now.
-            if wish.precision or precision != "nf4" or wish.device.type == "cpu":
+            open_ = wish.precision is None and wish.folder.quantised is None
+            if not open_ or precision != "nf4" or wish.device.type == "cpu":
                 raise
             release_frames(refusal)
             why = f"used, as nf4 failed: {refusal.message}"
@@ -143,14 +148,12 @@ class _Loader:
 
     def settled(self, wish: Wish) -> Settled:
         """The precision of a wish, and why it is that one if no one asked for it."""
-        if wish.precision is not None:
-            return wish.precision, ""
-        kept = self._warm.find(wish)
+        kept = self._warm.find(wish, wish.precision)
         if kept is not None:
-            return kept.loaded.model.precision, kept.why
-        return choose_precision(wish.folder, wish.device)
+            return kept.loaded.model.precision, "" if wish.precision else kept.why
+        return settle_precision(wish.folder, wish.precision, wish.device)
 
-    def _loaded(self, wish: Wish, precision: Precision) -> LoadedModel:
+    def _loaded(self, wish: Wish, precision: str) -> LoadedModel:
         return load(
             wish.folder,
             name=wish.name,
@@ -161,9 +164,11 @@ class _Loader:
         )
 
 
-def _with_precision(wish: Wish, precision: Precision) -> Wish:
-    """The wish, in this precision if it names none."""
-    return replace(wish, precision=wish.precision or precision)
+def beside(draft: Wish, target: str) -> Wish:
+    """A draft model's wish: in the target's precision, unless another is wanted or it has one."""
+    if draft.precision is None and draft.folder.quantised is None and target in get_args(Precision):
+        return replace(draft, precision=cast(Precision, target))
+    return draft
 
 
 def _refuse_untakable(

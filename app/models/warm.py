@@ -38,12 +38,12 @@ class Kept:
     why: str = ""
     """Why it has its precision, where no one asked for it."""
 
-    def answers(self, wish: Wish) -> bool:
-        """Whether it is what is wished for now."""
+    def answers(self, wish: Wish, precision: str | None) -> bool:
+        """Whether it is what is wished for now, in this precision (None: whatever was chosen)."""
         precisions = (self.wish.precision, self.loaded.model.precision)
         return (
             self.could_answer(wish)
-            and wish.precision in precisions
+            and precision in precisions
             and (wish.allow_offload or not self.loaded.model.offloaded)
         )
 
@@ -66,9 +66,9 @@ class WarmModels:
         """The models that are loaded."""
         return tuple(kept.loaded for kept in self._models)
 
-    def find(self, wish: Wish) -> Kept | None:
-        """The model that is wished for, if it is loaded."""
-        return next((kept for kept in self._models if kept.answers(wish)), None)
+    def find(self, wish: Wish, precision: str | None) -> Kept | None:
+        """The model that is wished for, if it is loaded in this precision."""
+        return next((kept for kept in self._models if kept.answers(wish, precision)), None)
 
     def add(self, kept: Kept) -> None:
         """Keeps a model that was loaded just now."""

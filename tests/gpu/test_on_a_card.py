@@ -5,6 +5,7 @@ Run there: python -m pytest -m gpu tests/gpu && python tests/benchmarks/decoding
 
 import gc
 import warnings
+from typing import get_args
 
 import pytest
 import torch
@@ -16,12 +17,13 @@ from app.decoding.proposers.draft_head import DraftHead
 from app.library.preflight import check
 from app.models.language_model import LanguageModel
 from app.models.loading import load
+from app.models.precision import settle_precision, why_not
 from app.models.proofs import prove_rewinding, prove_rows_independent
 from app.models.warm import collect
 from app.run.identities import violations
 from app.run.metrics import counts
 from app.run.problems import Problem
-from app.run.settings import Sampling
+from app.run.settings import Precision, Sampling
 from tiny_kinds import write_kind
 from toys import Guesses, draft_model, make_lane, run, sessions, tiny_head, tiny_llama, wrapped
 
@@ -178,26 +180,44 @@ def test_phases_add_up_to_the_round():
         assert phases.outside_models < phases.total
 
 
-def test_nf4_loads_proves_and_decodes():
-    bitsandbytes = pytest.importorskip("bitsandbytes")
-    model = tiny_llama(1, hidden_size=128, intermediate_size=256).inner.to(torch.bfloat16)
-    for name, layer in list(model.model.named_modules()):
-        if isinstance(layer, torch.nn.Linear):
-            parent = model.model.get_submodule(name.rpartition(".")[0])
-            packed = bitsandbytes.nn.Linear4bit(
-                layer.in_features,
-                layer.out_features,
-                bias=False,
-                compute_dtype=torch.bfloat16,
-                quant_type="nf4",
-            )
-            packed.load_state_dict(layer.state_dict())
-            setattr(parent, name.rpartition(".")[2], packed)
-    card = wrapped(model.to("cuda"))
-    assert prove_rewinding(card).holds
-    assert prove_rows_independent(card).holds
-    fast = run(lane([3, 1, 4], proposer=Guesses(lambda t, r: [1, 2, 3])), sessions(card))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("whole")
+    tiny_llama(1, hidden_size=128, intermediate_size=256).inner.save_pretrained(path)
+    return check(path, needs_tokenizer=False)
+
+
+@pytest.mark.parametrize("precision", get_args(Precision))
+def test_every_precision_loads_proves_and_decodes(folder, precision):
+    device = torch.device("cuda")
+    refusal = why_not(precision, device)
+    if precision == "int8":
+        assert "CPU only" in refusal.message
+        return
+    assert refusal is None, refusal
+    torch.backends.cuda.matmul.allow_tf32 = False
+    found = load(folder, name="tiny", precision=precision, device=device)
+    assert found.rewinding.holds, found.rewinding.note
+    assert found.rows.holds == (precision != "llm-int8"), found.rows.note
+    plain = run(lane([3, 1, 4]), sessions(found.model))
+    mixed = Guesses(lambda t, r: [*plain.token_ids[len(t) - 3 : len(t) - 3 + r % 4], 63, 62])
+    fast = run(lane([3, 1, 4], proposer=mixed, draft_length=5), sessions(found.model))
     assert violations(fast) == []
+    assert len(fast.token_ids) == len(plain.token_ids) == 40
+    if precision == "fp32":  # others round by width, so that near ties may flip
+        assert fast.token_ids == plain.token_ids
+
+
+@pytest.mark.parametrize("precision", ["nf4", "fp4", "llm-int8"])
+def test_what_bitsandbytes_saved_writes_the_same_text(folder, precision, tmp_path):
+    device = torch.device("cuda")
+    before = load(folder, name="tiny", precision=precision, device=device)
+    before.model.inner.save_pretrained(tmp_path)
+    saved = check(tmp_path, needs_tokenizer=False)
+    assert settle_precision(saved, None, device)[0] == precision
+    after = load(saved, name="tiny", precision=precision, device=device)
+    texts = [run(lane([3, 1, 4]), sessions(one.model)).token_ids for one in (before, after)]
+    assert texts[0] == texts[1]
 
 
 def test_out_of_memory_is_a_problem_and_memory_returns():

@@ -92,17 +92,13 @@ def test_nf4_that_fails_to_load_on_a_card_gives_way_to_bf16(monkeypatch):
 
     monkeypatch.setattr("app.models.preparing.load", load)
     loader = _Loader(WarmModels(), lambda progress: None, lambda: None)
-    loaded, why = loader.load(Wish("m", None, None, CARD), ("nf4", "the default"))
+    folder = SimpleNamespace(quantised=None)
+    loaded, why = loader.load(Wish("m", folder, None, CARD), ("nf4", "the default"))
     assert (loaded, tried) == ("loaded", ["nf4", "bf16"])
     assert "no kernel image" in why
     loader = _Loader(WarmModels(), lambda progress: None, lambda: None)
     with pytest.raises(Problem, match="no kernel image"):
-        loader.load(Wish("m", None, "nf4", CARD), ("nf4", ""))
-
-
-def test_the_note_says_what_the_weights_were():
-    assert "re-quantised from Q4_1" in precision.precision_note("nf4", "Q4_1")
-    assert "quantised from" not in precision.precision_note("fp32", None)
+        loader.load(Wish("m", folder, "nf4", CARD), ("nf4", ""))
 
 
 @pytest.mark.parametrize("name", ["nf4", "fp4", "llm-int8"])

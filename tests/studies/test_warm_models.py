@@ -10,7 +10,7 @@ import torch
 from app.library.catalogue import load_catalogue
 from app.library.head_folder import MadeFor, fingerprint
 from app.library.preflight import check
-from app.models import preparing
+from app.models import precision, preparing
 from app.models.head_file import save_head
 from app.run.preparation import Prepare, Released
 from app.run.problems import Cancelled, Problem
@@ -153,7 +153,7 @@ def test_a_precision_that_was_the_machines_choice_stays_though_memory_is_less_no
     bench, reads, monkeypatch
 ):
     chosen = iter(["fp32", "bf16"])
-    monkeypatch.setattr(preparing, "choose_precision", lambda *_: (next(chosen), "the default"))
+    monkeypatch.setattr(precision, "choose_precision", lambda *_: (next(chosen), "the default"))
     first = prepare(bench, "one", None)
     again = prepare(bench, "other", None)
     assert first.target == again.target
