@@ -103,6 +103,8 @@ def make_lane(
     context: int = 4096,
     detail="light",
     clock=None,
+    device="cpu",
+    draft_clock=None,
     verifier=None,
     decode_ids=decode_pieces,
 ) -> LaneSetup:
@@ -121,6 +123,8 @@ def make_lane(
         draft_length=Fixed(draft_length),
         sampling=sampling,
         clock=clock or HostClock(),
+        device=torch.device(device),
+        draft_clock=draft_clock,
         context=context,
         detail=detail,
     )

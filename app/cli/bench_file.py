@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from app.run.cost import PassCosts
+from app.run.preparation import preparation
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
@@ -29,11 +30,8 @@ class KeptCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="co
 
     def hold_for(self, settings: RunSettings, longest_draft: int) -> bool:
         """Whether they are those of the same models, for drafts of this length."""
-        mine, other = (
-            (one.pair, one.precision, one.draft_precision, one.device)
-            for one in (self.settings, settings)
-        )
-        return mine == other and self.costs.longest_draft >= longest_draft
+        same = preparation(self.settings) == preparation(settings)
+        return same and self.costs.longest_draft >= longest_draft
 
 
 class BenchFile:

@@ -36,6 +36,11 @@ terminal = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+OFFLOAD_HELP = (
+    "Let weights that a card has no room for stay in the machine's memory: slow, and the figures "
+    "are not the card's."
+)
+
 terminal.add_typer(models, name="models")
 
 
@@ -104,6 +109,10 @@ def run(
     device: Annotated[
         str | None, typer.Option(help="For example cpu, cuda:0, mps; else the best one here.")
     ] = None,
+    draft_device: Annotated[
+        str | None, typer.Option(help="The draft model's; else the target's.")
+    ] = None,
+    allow_offload: Annotated[bool, typer.Option("--allow-offload", help=OFFLOAD_HELP)] = False,
     repeats: Annotated[int, typer.Option(help="How often each lane runs.")] = 1,
     no_baseline: Annotated[
         bool, typer.Option("--no-baseline", help="Without the lane to compare with.")
@@ -150,6 +159,8 @@ def run(
         precision=precision,
         draft_precision=draft_precision,
         device=device,
+        draft_device=draft_device,
+        allow_offload=allow_offload,
         context_length=context_length,
         baseline=not no_baseline,
         repetitions=repeats,
@@ -188,6 +199,10 @@ def bench(
         Precision | None, typer.Option(help="Else fp32 on a CPU, nf4 on a card.")
     ] = None,
     device: Annotated[str | None, typer.Option(help="Else the best one here.")] = None,
+    draft_device: Annotated[
+        str | None, typer.Option(help="The draft model's; else the target's.")
+    ] = None,
+    allow_offload: Annotated[bool, typer.Option("--allow-offload", help=OFFLOAD_HELP)] = False,
     repeats: Annotated[int, typer.Option(help="How often each lane runs.")] = 3,
     resume: Annotated[
         Path | None, typer.Option(help="A file of finished runs: go on from it, and add to it.")
@@ -211,6 +226,8 @@ def bench(
         max_new_tokens=max_new_tokens,
         precision=precision,
         device=device,
+        draft_device=draft_device,
+        allow_offload=allow_offload,
         repetitions=repeats,
     )
     settings.check()

@@ -71,8 +71,12 @@ class _Mark:
 class EventClock:
     """For a card with a stream of work: events in it, read after the round's one copy home."""
 
-    def __init__(self, event: Callable[..., Any]) -> None:
+    def __init__(
+        self, event: Callable[..., Any], stream: Callable[[], tuple[Any, ...]] = tuple
+    ) -> None:
+        """`stream` says where events are recorded; an empty answer is the current stream."""
         self._event = event
+        self._stream = stream
         self._skipped = 0.0
 
     def now(self) -> float:
@@ -80,9 +84,9 @@ class EventClock:
         return time.perf_counter() - self._skipped
 
     def mark(self) -> _Mark:
-        """An event in the current stream."""
+        """An event in the device's stream."""
         event = self._event(enable_timing=True)
-        event.record()
+        event.record(*self._stream())
         return _Mark(event, self._skipped)
 
     def seconds(self, start: _Mark, end: _Mark) -> float:
@@ -103,7 +107,7 @@ class EventClock:
 def clock_for(device: torch.device) -> Clock:
     """The clock that tells the truth on this device."""
     if device.type == "cuda":
-        return EventClock(torch.cuda.Event)
+        return EventClock(torch.cuda.Event, lambda: (torch.cuda.current_stream(device),))
     if device.type == "mps":
         return EventClock(torch.mps.event.Event)
     return HostClock()

@@ -49,7 +49,7 @@ Asking = Generator[Request, Answer, "Draft"]
 
 @dataclass(slots=True)
 class Draft:
-    """Guesses, and the law that each was drawn from."""
+    """Guesses, and the law that each was drawn from: all on one device."""
 
     block: Block
     law: Tensor | None = None
@@ -62,6 +62,12 @@ class Draft:
 
     def __len__(self) -> int:
         return len(self.block)
+
+    def move(self, device: torch.device) -> None:
+        """Takes all of it to the device where it is tested and decided on; once a round."""
+        self.block.move(device)
+        self.law = None if self.law is None else self.law.to(device)
+        self.finite = None if self.finite is None else self.finite.to(device)
 
 
 class TargetRows:

@@ -49,7 +49,7 @@ def bring_home(draft: Draft, rows: TargetRows, verdict: Verdict, *, detail: Deta
     parcel.add("draft_finite", draft.finite)
     parcel.add("accepted", verdict.accepted)
     parcel.add("next", verdict.next)
-    parcel.add("guesses", draft.block.tensor().to(rows.logits.device))
+    parcel.add("guesses", draft.block.tensor())
     for name in _NUMBERS:
         parcel.add(name, getattr(verdict, name))
     parcel.add("next_probability", verdict.next_probability)

@@ -66,11 +66,15 @@ class LaneSetup:
     draft_length: DraftLength
     sampling: Sampling
     clock: Clock
+    device: torch.device
+    """The target's: where every draft is decided on."""
     context: int
     """Most tokens that prompt and text may be together."""
     detail: Detail = "light"
     reused: int = 0
     """Tokens at the start of the prompt that the target's session holds already."""
+    draft_clock: Clock | None = None
+    """The clock of the draft model's device; None for that of the target's."""
     first_draw: int = 0
     """Draws count rounds from here: a text that is continued must not use a draw twice."""
 
@@ -144,12 +148,12 @@ class _Loop:
             lane.clock.wait()  # or the card would read on while the clock stands still
             seconds += lane.clock.now() - start
             yield PromptRead(lane.at, done, total)
-        decision = self._decide(Draft(Block()), reading, "first", 0)
+        nothing = Draft(Block(device=lane.device))
+        decision = self._decide(nothing, reading, "first", 0)
         committed = lane.text.commit([decision.next])
         self._dropped = committed.dropped
-        token = committed_tokens(
-            decision, Draft(Block()), committed, preview=lane.text.detokenizer.preview
-        )[0]
+        preview = lane.text.detokenizer.preview
+        token = committed_tokens(decision, nothing, committed, preview=preview)[0]
         seconds += lane.clock.now() - start
         yield FirstToken(lane.at, _as_first(token), seconds, committed.held_back)
         return committed.finish
@@ -157,7 +161,7 @@ class _Loop:
     def _round(self, round_: int) -> Generator[Step, Any, Finish | None]:
         """One draft-verify-commit loop."""
         lane = self._lane
-        self._watch = watch = RoundWatch(lane.clock)
+        self._watch = watch = RoundWatch(lane.clock, lane.device, lane.draft_clock or lane.clock)
         limit, limited_by = self._limit(round_)
         asking = lane.proposer.propose(lane.text.ids, limit=limit, round_=lane.first_draw + round_)
         draft: Draft = yield from watch.propose(asking)

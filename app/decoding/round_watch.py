@@ -6,6 +6,8 @@ import math
 from collections.abc import Generator
 from typing import Any
 
+import torch
+
 from app.decoding.clock import Clock
 from app.decoding.contracts import Answer, Asking, Draft, Read, Request
 from app.models.session import Reading
@@ -15,8 +17,13 @@ from app.run.events import Phases
 class RoundWatch:
     """Times the phases of one round, and passes on its requests."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, device: torch.device, draft_clock: Clock) -> None:
+        """`device` is the target's: drafts are taken there. `draft_clock` times the passes of what
+        makes them, on whatever device.
+        """
         self._clock = clock
+        self._device = device
+        self._draft_clock = draft_clock
         self.start = clock.now()
         self.passes = 0
         self.drafted = 0
@@ -32,12 +39,13 @@ class RoundWatch:
             except StopIteration as done:
                 draft: Draft = done.value
                 self.drafted = len(draft)
+                draft.move(self._device)
                 self._marks.append(self._clock.mark())
                 return draft
-            start = self._clock.mark()
+            start = self._draft_clock.mark()
             answer = yield request
             if isinstance(request, Read):
-                self._draft_spans.append((start, self._clock.mark(), request.prompt))
+                self._draft_spans.append((start, self._draft_clock.mark(), request.prompt))
                 self.passes += 1
                 self.drafted += request.block is not None
 
@@ -58,7 +66,8 @@ class RoundWatch:
         total = self._clock.now() - self.start
         seconds = self._clock.seconds
         begin, proposed, reading, read, decided = self._marks
-        calls = [(seconds(a, b), prompt) for a, b, prompt in self._draft_spans]
+        drafting = self._draft_clock.seconds
+        calls = [(drafting(a, b), prompt) for a, b, prompt in self._draft_spans]
         prompt = math.fsum(spent for spent, is_prompt in calls if is_prompt)
         draft = max(seconds(begin, proposed) - prompt, 0.0)
         verify, decide = seconds(reading, read), seconds(read, decided)

@@ -19,7 +19,7 @@ from app.engine.protocol import (
 )
 from app.run.auditing import Audited
 from app.run.events import RunEnded, RunEvent, RunStarted
-from app.run.preparation import Prepared
+from app.run.preparation import Prepared, Released
 from app.run.record import RunRecord
 from app.run.teaching import Taught
 
@@ -139,4 +139,4 @@ def _unsent(command: Command, error: UnicodeEncodeError | OverflowError) -> JobP
 def _ends_a_job(message: Message) -> bool:
     if isinstance(message, JobProblem):
         return message.question is None
-    return isinstance(message, Prepared | Audited | Taught | JobCancelled | RunEnded)
+    return isinstance(message, Prepared | Audited | Taught | Released | JobCancelled | RunEnded)

@@ -47,6 +47,12 @@ class Inbox:
         """Whether Quit has come."""
         return self._closed
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits to be done, Quit included."""
+        with self._changed:
+            return not (self._closed or self._questions or self._jobs)
+
     def put(self, command: Command) -> None:
         """Takes in a command. A Stop is for the jobs before it, and for none that follows."""
         with self._changed:

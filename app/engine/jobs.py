@@ -14,8 +14,15 @@ from app.engine.outbox import Outbox
 from app.engine.protocol import CountTokens, JobCancelled, JobProblem, TokenCount, Work
 from app.run.auditing import Audit, Audited
 from app.run.events import Outcome, Progress, RunEnded, RunEvent, RunStarted
-from app.run.preparation import EngineReady, Prepare, Prepared
-from app.run.problems import Cancelled, Problem
+from app.run.preparation import (
+    EngineReady,
+    PrecisionsRefused,
+    Prepare,
+    Prepared,
+    Release,
+    Released,
+)
+from app.run.problems import Cancelled, Problem, release_frames
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
@@ -31,6 +38,10 @@ class Bench(Protocol):
 
     def ready(self) -> EngineReady:
         """What the engine says of itself once it is up."""
+        ...
+
+    def refusals(self) -> dict[str, str]:
+        """Why the default device cannot take a precision, for each that it cannot take."""
         ...
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
@@ -60,6 +71,10 @@ class Bench(Protocol):
         """
         ...
 
+    def release(self) -> Released:
+        """Lets go of every model, and says which they were."""
+        ...
+
     def count_tokens(self, prompt: str, *, system: str, raw: bool) -> int:
         """Tokens of a prompt. Raises Problem if nothing is loaded."""
         ...
@@ -75,14 +90,31 @@ class Engine:
         self._log_file = log_file
         self._run: str | None = None
         self._told = False
+        self._looked = False
 
     def work(self) -> None:
         """Does one thing after the other until Quit comes."""
-        while task := self._inbox.next():
+        while task := self._next():
             if isinstance(task, CountTokens):
                 self._answer(task)
             else:
                 self._do(task)
+
+    def _next(self) -> Job | CountTokens | None:
+        """What to do next; the first time that nothing waits, what is refused is looked up."""
+        if not self._looked and self._inbox.empty:
+            self._looked = True
+            self._tell_refusals()
+        return self._inbox.next()
+
+    def _tell_refusals(self) -> None:
+        try:
+            reasons = self._bench.refusals()
+        except Exception:
+            _log.exception("what the device cannot take could not be found out")
+            return
+        if reasons:
+            self._outbox.put(PrecisionsRefused(reasons))
 
     def _do(self, job: Job) -> None:
         """Does a job; exactly one message says how it ended."""
@@ -105,6 +137,9 @@ class Engine:
             return
         if isinstance(command, Audit):
             self._outbox.put(self._bench.audit(command, report=report, pause=pause))
+            return
+        if isinstance(command, Release):
+            self._outbox.put(self._bench.release())
             return
         if isinstance(command, Teach):
             point = self._outbox.put
@@ -156,12 +191,3 @@ class Engine:
         what = "".join(traceback.format_exception_only(fault)).strip()
         release_frames(fault)
         return f"A fault in Foretoken: {what}", f"The details are in {self._log_file}."
-
-
-def release_frames(error: BaseException | None) -> None:
-    """Lets go of what an exception and those behind it hold in their frames: tensors, above all."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__

@@ -20,7 +20,14 @@ from app.run.events import (
     RunStarted,
     Struct,
 )
-from app.run.preparation import EngineReady, Prepare, Prepared
+from app.run.preparation import (
+    EngineReady,
+    PrecisionsRefused,
+    Prepare,
+    Prepared,
+    Release,
+    Released,
+)
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
@@ -49,7 +56,7 @@ class Quit(Struct, frozen=True, tag=True):
     """End the engine."""
 
 
-Work = Prepare | Run | Audit | Teach
+Work = Prepare | Run | Audit | Teach | Release
 """What is done on the models, one after the other: a job."""
 
 Command = Work | Stop | CountTokens | Quit
@@ -86,7 +93,9 @@ class EngineEnded(Struct, frozen=True, tag=True):
 
 Message = (
     EngineReady
+    | PrecisionsRefused
     | Prepared
+    | Released
     | Audited
     | CurvePoint
     | Taught

@@ -20,11 +20,10 @@ class TorchBench(Workbench):
         self._read = read
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
-        """Makes a pair ready; if the catalogue has changed, nothing of before stays loaded."""
+        """Makes a pair ready by the catalogue as it is now; what is the same stays loaded."""
         catalogue = self._read()
         if catalogue != self._catalogue:
-            self.release()
-            self._catalogue = catalogue
+            self._pair, self._catalogue = None, catalogue
         return super().prepare(wanted, report=report, pause=pause)
 
     def teach(self, wanted: Teach, *, report: Report, point: Point, pause: Pause) -> Taught:

@@ -262,6 +262,15 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("scheme_dark", "Always dark", "", "theme.go_dark", "view", "Stay dark."),
     ActionSpec("scheme_light", "Always light", "", "theme.go_light", "view", "Stay light."),
     ActionSpec(
+        "release",
+        "Release models",
+        "Ctrl+Shift+M",
+        "running.release",
+        "program",
+        "Let go of the models that are loaded, and give their memory back; the next run loads "
+        "what it needs.",
+    ),
+    ActionSpec(
         "restart",
         "Restart the engine",
         "",

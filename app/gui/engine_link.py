@@ -28,13 +28,13 @@ from app.run.events import (
     RunEnded,
     RunStarted,
 )
-from app.run.preparation import EngineReady, Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared, Release, Released
 from app.run.problems import Problem
 from app.run.record import RunRecord
-from app.run.settings import Precision, RunSettings
+from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
-Job = Literal["", "prepare", "run", "audit", "teach"]
+Job = Literal["", "prepare", "run", "audit", "teach", "release"]
 """What the engine is at."""
 
 Phase = Literal["starting", "ready", "working", "trouble", "off"]
@@ -85,6 +85,7 @@ class EngineLink:
         self._since = clock()
         self._device = ""
         self._waiting: Run | None = None
+        self._wanted: Prepare | None = None
         self._questions = 0
         self._replaced = 0
         self._superseded = 0
@@ -125,14 +126,25 @@ class EngineLink:
             self._forget_models()
             self._client.start()
 
-    def prepare(self, pair: str, precision: Precision | None, device: str | None) -> None:
-        """Makes a pair ready instead of one that is being made ready; not during another job."""
-        if self.job in ("run", "audit", "teach") or self._waiting:
+    def prepare(self, wanted: Prepare) -> None:
+        """Makes a pair ready instead of another that is being made ready; not during another job.
+
+        Asked for what is being made ready already, it lets that go on.
+        """
+        if self.job in ("run", "audit", "teach", "release") or self._waiting:
+            return
+        if self.job == "prepare" and not self.stopping and wanted == self._wanted:
             return
         self._supersede()
         self.start()
         self._forget_models()
-        self._begin("prepare", Prepare(pair, precision=precision, device=device))
+        self._wanted = wanted
+        self._begin("prepare", wanted)
+
+    def release(self) -> None:
+        """Lets go of the models that are loaded; not while a job is at hand."""
+        if self._client.alive and not self.busy:
+            self._begin("release", Release())
 
     def restart(self) -> None:
         """Ends the engine process at once; the next command starts a new one."""
@@ -176,7 +188,7 @@ class EngineLink:
 
         The models that were loaded are let go.
         """
-        if self.job in ("run", "audit", "teach") or self._waiting:
+        if self.job in ("run", "audit", "teach", "release") or self._waiting:
             return
         self._supersede()
         self.start()
@@ -276,6 +288,10 @@ class EngineLink:
         self.pair = message.settings.pair
         self._end_job()
 
+    def _on_released(self, message: Released) -> None:
+        self._forget_models()
+        self._end_job()
+
     def _on_problem(self, message: JobProblem) -> None:
         if message.question is not None:
             return
@@ -337,6 +353,7 @@ _DOING: dict[Job, str] = {
     "run": "Running",
     "audit": "Auditing",
     "teach": "Training",
+    "release": "Releasing models",
 }
 
 _HANDLERS: dict[type, Callable] = {
@@ -346,6 +363,7 @@ _HANDLERS: dict[type, Callable] = {
     Audited: EngineLink._on_audited,
     CurvePoint: EngineLink._on_point,
     Taught: EngineLink._on_taught,
+    Released: EngineLink._on_released,
     JobProblem: EngineLink._on_problem,
     JobCancelled: EngineLink._on_cancelled,
     RunStarted: EngineLink._on_run_started,
@@ -361,3 +379,12 @@ def named(facts: ModelFacts) -> str:
     """A loaded model in short: its name and how its weights are held."""
     note = f" ({facts.precision_note})" if facts.precision_note else ""
     return f"{facts.name} {facts.precision}{note}"
+
+
+def released_words(message: Released) -> str:
+    """What to say once models have been let go."""
+    if not message.models:
+        return "No model was loaded."
+    names = " and ".join(message.models)
+    size = f"{message.weight_bytes / 1e9:.2f} GB of weights"
+    return f"Released: {names}, {size}. The next run loads what it needs."

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QStandardItemModel, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
@@ -100,7 +100,8 @@ class Choice(QComboBox):
         super().__init__()
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(8)
-        self._reasons: Mapping[Any, str] = {}
+        self._struck: Mapping[Any, str] = {}
+        self._refused: Mapping[Any, str] = {}
         self.offer(offers)
         self.currentIndexChanged.connect(self.edited)
 
@@ -118,7 +119,7 @@ class Choice(QComboBox):
         self.clear()
         for text, value in wanted:
             self.addItem(text, value)
-        self.mark(self._reasons)
+        self._show_reasons()
         self.put(chosen)
         self.blockSignals(False)
 
@@ -127,22 +128,35 @@ class Choice(QComboBox):
 
         Offers that come later are marked too.
         """
-        self._reasons = reasons
+        self._struck = reasons
+        self._show_reasons()
+
+    def put(self, value: Any) -> None:
+        """Chooses the offer with this value, or the first; one that is refused is not chosen."""
+        found = [i for i in range(self.count()) if self.itemData(i) == value]
+        self.setCurrentIndex(found[0] if found and value not in self._refused else 0)
+
+    def refuse(self, reasons: Mapping[Any, str]) -> None:
+        """Greys out the offers with these values; each tells its reason. Others are free again."""
+        self._refused = reasons
+        self._show_reasons()
+        self.put(self.currentData())
+
+    def _show_reasons(self) -> None:
+        model = self.model()
         for place in range(self.count()):
-            text, reason = self.itemText(place), reasons.get(self.itemData(place), "")
+            text, value = self.itemText(place), self.itemData(place)
+            reason = self._refused.get(value) or self._struck.get(value, "")
+            if isinstance(model, QStandardItemModel):
+                model.item(place).setEnabled(value not in self._refused)
             font = self.font()
-            font.setStrikeOut(bool(reason))
+            font.setStrikeOut(value in self._struck)
             told = f"{text}\nCannot be used: {reason}" if reason else text
+            muted = self.palette().placeholderText() if reason else None
             self.setItemData(place, font, Qt.ItemDataRole.FontRole)
             self.setItemData(place, tip(told), Qt.ItemDataRole.ToolTipRole)
             self.setItemData(place, told, Qt.ItemDataRole.AccessibleTextRole)
-            muted = self.palette().placeholderText() if reason else None
             self.setItemData(place, muted, Qt.ItemDataRole.ForegroundRole)
-
-    def put(self, value: Any) -> None:
-        """Chooses the offer with this value, or the first."""
-        index = next((i for i in range(self.count()) if self.itemData(i) == value), 0)
-        self.setCurrentIndex(index)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leaves the wheel to the page."""

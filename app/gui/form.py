@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,13 +10,14 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.gui.fields import Choice, Field, Row, option_field
-from app.gui.form_rows import METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, RowSpec
+from app.gui.form_rows import LOADING, METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, RowSpec
 from app.gui.pair_offers import PairOffers
 from app.gui.plain import label, scaled_font, tip
 from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
 from app.library.overview import Overview
 from app.run.methods import METHODS
+from app.run.preparation import DeviceName, Prepare
 from app.run.settings import OptionValue, Precision, RunSettings, Sampling
 
 
@@ -36,6 +37,7 @@ class Form(QWidget):
         self._notes: tuple[str, ...] = ()
         self._reasons: Mapping[str, str] = {}
         self.rows: dict[str, Row] = {}
+        self._devices: tuple[DeviceName, ...] = ()
         self._option_rows: dict[str, dict[str, Row]] = {}
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(12, 10, 12, 6)
@@ -61,6 +63,42 @@ class Form(QWidget):
     def precision(self) -> Precision | None:
         """The target's precision; None leaves it to the machine."""
         return self.rows["precision"].field.get()
+
+    @property
+    def wanted(self) -> Prepare | None:
+        """The models that the form asks for; None without a pair."""
+        pair = self.pair
+        if pair is None:
+            return None
+        return Prepare(
+            pair.name,
+            precision=self.precision,
+            draft_precision=self.draft_precision,
+            device=self._value("device"),
+            draft_device=self._value("draft_device"),
+            allow_offload=self._value("allow_offload"),
+        )
+
+    def offer_devices(self, devices: Sequence[DeviceName]) -> None:
+        """Offers the devices of this machine, if there is anything to choose."""
+        self._devices = tuple(devices)
+        named = [(device.name, device.id) for device in devices]
+        self._choice("device").offer([("The best here", None), *named])
+        self._choice("draft_device").offer([("The target's device", None), *named])
+        self._refresh()
+
+    @property
+    def draft_precision(self) -> Precision | None:
+        """The draft model's precision; None takes the pair's own, or where there is no draft."""
+        pair = self.pair
+        return self.rows["draft_precision"].field.get() if pair and pair.draft else None
+
+    def refuse_precisions(self, reasons: dict[str, str]) -> None:
+        """Greys out what this machine cannot take; each says why."""
+        for name in ("precision", "draft_precision"):
+            field = self.rows[name].field
+            if isinstance(field, Choice):
+                field.refuse(reasons)
 
     def take_catalogue(self, catalogue: Catalogue) -> None:
         """Offers the pairs of another catalogue, and keeps the choice if it is still among them."""
@@ -112,6 +150,10 @@ class Form(QWidget):
             stop_strings=self._value("stop_strings"),
             ignore_end_of_text=self._value("ignore_end_of_text"),
             precision=self.precision,
+            device=self._value("device"),
+            draft_device=self._value("draft_device"),
+            allow_offload=self._value("allow_offload"),
+            draft_precision=self.draft_precision,
             context_length=self._value("context_length") or None,
             baseline=speculates,
             repetitions=self._value("repetitions") if speculates else 1,
@@ -133,7 +175,8 @@ class Form(QWidget):
         for name in Sampling.__struct_fields__:
             if name in self.rows:
                 self.rows[name].field.put(getattr(settings.sampling, name))
-        self.rows["precision"].field.put(settings.precision)
+        for name in LOADING:
+            self.rows[name].field.put(getattr(settings, name))
         for name in ("max_new_tokens", "repetitions", "stop_strings", "ignore_end_of_text"):
             self.rows[name].field.put(getattr(settings, name))
         self.rows["context_length"].field.put(settings.context_length or 0)
@@ -222,7 +265,8 @@ class Form(QWidget):
 
     def _connect(self) -> None:
         self.rows["pair"].field.edited.connect(self._take_pair)
-        self.rows["precision"].field.edited.connect(self.pair_changed)
+        for name in LOADING:
+            self.rows[name].field.edited.connect(self.pair_changed)
         self.speculation.toggled.connect(self._refresh)
         self.more.toggled.connect(self._refresh)
         for row in (*self.rows.values(), *self._all_option_rows()):
@@ -256,12 +300,19 @@ class Form(QWidget):
         """Shows the rows that apply."""
         speculates = self.speculation.isChecked()
         method = self._value("method")
+        pair = self.pair
+        self.rows["draft_precision"].set_visible(bool(pair and pair.draft))
         for spec in MORE_ROWS:
             self.rows[spec.name].set_visible(self.more.isChecked())
         for name in ("method", "draft_length", "rule"):
             self.rows[name].set_visible(speculates)
         self.rows["repetitions"].set_visible(speculates and self.more.isChecked())
         self.rows["method"].name.hide()
+        several, pair = len(self._devices) > 1, self.pair
+        self.rows["device"].set_visible(several)
+        self.rows["draft_device"].set_visible(several and pair is not None and bool(pair.draft))
+        cards = [device for device in self._devices if device.id.startswith("cuda")]
+        self.rows["allow_offload"].set_visible(bool(cards))
         for owner, rows in self._option_rows.items():
             for row in rows.values():
                 row.set_visible(speculates and owner == method)
@@ -280,6 +331,11 @@ class Form(QWidget):
 
     def _all_option_rows(self) -> list[Row]:
         return [row for rows in self._option_rows.values() for row in rows.values()]
+
+    def _choice(self, name: str) -> Choice:
+        field = self.rows[name].field
+        assert isinstance(field, Choice)
+        return field
 
     def _value(self, name: str) -> Any:
         return self.rows[name].field.get()

@@ -20,7 +20,7 @@ class RowSpec(NamedTuple):
 
 
 PRECISIONS = (("Default", None), *((name.upper(), name) for name in get_args(Precision)))
-"""What the target's weights can be held in."""
+"""What the weights of target and draft model can be held in."""
 
 RULES = (("Exact (lossless)", "exact"),)
 """The rules on offer. At temperature 0 the exact rule is the greedy one."""
@@ -33,8 +33,37 @@ PAIR_ROWS = (
         "on a CPU: bf16 is faster there, but a near tie can flip a token.",
         lambda: Choice(PRECISIONS),
     ),
+    RowSpec(
+        "draft_precision",
+        "Draft's precision",
+        "How the draft model's weights are held. The default is the pair's own, or else the "
+        "target's.",
+        lambda: Choice(PRECISIONS),
+    ),
+    RowSpec(
+        "device",
+        "Device",
+        "Where the target is loaded; a head and n-grams work beside it.",
+        lambda: Choice([("The best here", None)]),
+    ),
+    RowSpec(
+        "draft_device",
+        "Draft model on",
+        "A draft model may be on another device than its target: its guesses cross once a loop.",
+        lambda: Choice([("The target's device", None)]),
+    ),
+    RowSpec(
+        "allow_offload",
+        "Offload",
+        "Keep weights that the card has no room for in the machine's memory. That is slow, and "
+        "the figures are not the card's.",
+        lambda: Flag(False),
+    ),
 )
 """What the models are loaded with."""
+
+LOADING = tuple(row.name for row in PAIR_ROWS)
+"""The settings that may ask for other models than are loaded."""
 
 METHOD_ROWS = (
     RowSpec(

@@ -71,10 +71,15 @@ class Running(QObject):
 
     def prepare(self) -> None:
         """Makes the chosen pair ready, unless it has to be fetched: that is for a run to do."""
-        pair = self._page.form.pair
-        if pair is not None and not self._page.form.waits:
-            self._link.prepare(pair.name, self._page.form.precision, None)
+        wanted = self._page.form.wanted
+        if wanted is not None and not self._page.form.waits:
+            self._link.prepare(wanted)
             self.changed.emit()
+
+    def release(self) -> None:
+        """Lets go of the models that are loaded; the next run loads what it needs."""
+        self._link.release()
+        self.changed.emit()
 
     def show_record(self, record: RunRecord | None) -> None:
         """Shows a record, and says so if it goes on from another."""

@@ -12,7 +12,7 @@ from app.engine.protocol import EngineEnded, Message, TokenCount
 from app.gui.actions import make_actions
 from app.gui.background import Background
 from app.gui.dropping import Dropping
-from app.gui.engine_link import EngineLink, Trouble
+from app.gui.engine_link import EngineLink, Trouble, released_words
 from app.gui.frame_clock import FrameClock
 from app.gui.kept_runs import KeptRuns
 from app.gui.models_desk import ModelsDesk
@@ -43,7 +43,7 @@ from app.run.events import (
     RunEnded,
     RunStarted,
 )
-from app.run.preparation import Prepared
+from app.run.preparation import EngineReady, PrecisionsRefused, Prepared, Released
 from app.run.record import RunRecord
 
 NUMBERS_S = 0.3
@@ -221,11 +221,17 @@ class MainWindow(QMainWindow):
         """Minds what a message means for the page beyond the record."""
         if isinstance(message, RunStarted):
             self.running.show_record(self._link.record)
+        elif isinstance(message, EngineReady):
+            self.page.form.offer_devices(message.devices)
+        elif isinstance(message, Released):
+            self.page.notice.show_news(released_words(message))
         elif isinstance(message, Prepared):
             self.page.form.suggest(message.target.suggested_sampling)
             self.page.form.show_notes(message.notes)
             self.standings.look()
             self.count.ask()
+        elif isinstance(message, PrecisionsRefused):
+            self.page.form.refuse_precisions(message.reasons)
         elif isinstance(message, Audited):
             self.page.notice.show_audit(message)
             if self._wants_other_models():
@@ -269,6 +275,7 @@ class MainWindow(QMainWindow):
             "run": not link.waits and link.job not in ("run", "audit", "teach"),
             "audit": not link.busy,
             "stop": link.busy and not link.stopping and (link.job != "teach" or on_train),
+            "release": not link.busy and link.target is not None,
             "run_again": again,
             "continue": not link.busy and shown.can_continue(pair.name if pair else None),
             "export": shown.ended,

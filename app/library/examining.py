@@ -102,17 +102,14 @@ def _folder(told: Examined) -> Examined:
         facts = check(told.path)
     except Problem as problem:
         return _refused(_from_config(told), _with_unfinished(told.path, problem))
-    notes = [*told.notes, *facts.notes]
-    if facts.quantised and facts.quantised != "bitsandbytes":
-        notes.append(f"Its own quantisation ({facts.quantised}) needs its package to be loaded.")
     return msgspec.structs.replace(
         told,
         architecture=facts.architecture,
         model_type=facts.model_type,
         parameters=facts.parameters,
         context_length=facts.context_length,
-        quantisation=facts.quantised or facts.dtype,
-        notes=tuple(notes),
+        quantisation=facts.quantised.method if facts.quantised else facts.dtype,
+        notes=(*told.notes, *facts.notes),
         loads=True,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,10 +23,6 @@ class Origin(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class _Quantisation(msgspec.Struct, frozen=True):
-    quant_method: str | None = None
-
-
 class _TextConfig(msgspec.Struct, frozen=True):
     """The language part of a config.json; models with images nest it under `text_config`."""
 
@@ -40,6 +36,7 @@ class _TextConfig(msgspec.Struct, frozen=True):
     eos_token_id: Ids = None
     dtype: str | None = None
     torch_dtype: str | None = None
+    quantization_config: dict[str, Any] | None = None
 
 
 class Config(_TextConfig, frozen=True):
@@ -49,7 +46,6 @@ class Config(_TextConfig, frozen=True):
     text_config: _TextConfig | None = None
     auto_map: dict[str, msgspec.Raw] | None = None
     is_encoder_decoder: bool | None = None
-    quantization_config: _Quantisation | None = None
     quantization: dict[str, msgspec.Raw] | None = None
     """How MLX says that it has packed the weights."""
     foretoken: Origin | None = None
@@ -58,6 +54,11 @@ class Config(_TextConfig, frozen=True):
     def text(self) -> _TextConfig:
         """The language part."""
         return self.text_config or self
+
+    @property
+    def quantised(self) -> dict[str, Any] | None:
+        """How the weights are quantised; where both parts say it, transformers takes the outer."""
+        return self.quantization_config or self.text.quantization_config or None
 
 
 class GenerationConfig(msgspec.Struct, frozen=True):

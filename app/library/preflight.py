@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from app.library.model_files import (
     read_json,
     read_json_if_there,
 )
+from app.library.quantised import Quantised, read_quantisation
 from app.library.weight_files import WeightFile, refuse_dangling, unfinished_files, weight_files
 from app.run.problems import Problem
 from app.run.settings import Sampling
@@ -23,6 +25,8 @@ from app.run.settings import Sampling
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _FEW_LAYERS = 1000
 """Up to so many layers are left to the loader, which knows what each of them has to have."""
+_LAYER = re.compile(r"(?P<stack>(?:\w+\.)*?(?:layers?|h|blocks?))\.(?P<number>\d{1,6})\.")
+"""A tensor of a numbered layer: "model.layers.12.mlp.up_proj.weight"."""
 _DTYPES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 
 
@@ -60,8 +64,8 @@ class FolderFacts(msgspec.Struct, frozen=True):
     weight_bytes: int
     weight_files: tuple[Path, ...]
     tokenizer: Path | None
-    quantised: str | None
-    """The method by which the folder's own weights are quantised."""
+    quantised: Quantised | None
+    """How the folder's own weights are quantised."""
     requantised_from: str | None
     """The quantised format that the weights were converted from."""
     suggested_sampling: Sampling | None
@@ -82,7 +86,7 @@ def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
         remedy = "Check that the drive is connected and that you may read the folder."
         raise Problem(f"The weights in {folder} cannot be read: {error}.", remedy) from error
     tokenizer = _tokenizer(folder, needed=needs_tokenizer)
-    text, quantisation, origin = config.text, config.quantization_config, config.foretoken
+    text, declared, origin = config.text, config.quantised, config.foretoken
     _refuse_layers(folder, text.num_hidden_layers, files=files)
     return FolderFacts(
         folder=folder,
@@ -99,7 +103,7 @@ def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
         weight_bytes=sum(file.weight_bytes for file in files),
         weight_files=tuple(file.path for file in files),
         tokenizer=tokenizer,
-        quantised=(quantisation.quant_method or "an unnamed method") if quantisation else None,
+        quantised=read_quantisation(folder, declared) if declared else None,
         requantised_from=origin.requantised_from if origin else None,
         suggested_sampling=_suggested(generation),
         end_ids=_end_ids(folder, config, generation=generation),
@@ -116,7 +120,7 @@ def _refuse_foreign(folder: Path, config: Config) -> None:
             "does not continue a text token by token.",
             "Choose a causal language model (…ForCausalLM).",
         )
-    named = config.quantization_config and config.quantization_config.quant_method
+    named = config.quantised and config.quantised.get("quant_method")
     if config.quantization is not None and not named:
         raise Problem(
             f"The weights in {folder} are packed for MLX, which only Apple's library reads.",
@@ -168,13 +172,36 @@ def _vocabulary(folder: Path, said: int | None, *, files: Iterable[WeightFile]) 
 
 
 def _refuse_layers(folder: Path, said: int | None, *, files: Iterable[WeightFile]) -> None:
-    """Raises Problem for more layers than the weights can hold: making them would never end."""
+    """Raises Problem for more layers than the weights can hold: making them would never end; and
+    for the first layer that they do not hold, where their names tell of layers at all.
+    """
     held = sum(len(file.tensors) for file in files)
     if said is not None and not 0 <= said <= max(held, _FEW_LAYERS):
         raise Problem(
             f"{folder / 'config.json'} says {said} layers, but the weights hold {held} tensors.",
             "Restore config.json as it came: sizes cannot be changed by editing it.",
         )
+    stacks = _stacks(name for file in files for name in file.tensors)
+    if said is None or len(stacks) != 1:  # several: a tower for pictures, say, has its own count
+        return
+    (there,) = stacks.values()
+    missing = next((layer for layer in range(said) if layer not in there), None)
+    if missing is not None:
+        raise Problem(
+            f"{folder / 'config.json'} says {said} layers, but the weights hold nothing of layer "
+            f"{missing} (counted from 0).",
+            "Fetch the model again; its weights and its config.json do not belong together.",
+        )
+
+
+def _stacks(names: Iterable[str]) -> dict[str, set[int]]:
+    """The numbers of the layers that tensors belong to, by what stands before the number."""
+    found: dict[str, set[int]] = {}
+    for name in names:
+        layer = _LAYER.match(name)
+        if layer:
+            found.setdefault(layer["stack"], set()).add(int(layer["number"]))
+    return found
 
 
 def _dtype(files: Iterable[WeightFile]) -> str:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from app.models.mapped_memory import let_go, return_free_memory
-from app.models.packed_linear import PackedLinear
+from app.models.packed_linear import Advance, packed, unwatched
 
 _GROUPS = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
 """The layers of Llama and its kin that are fused, by name, in the order of their rows."""
@@ -15,9 +15,9 @@ _GROUPS = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
 class FusedLinear(nn.Module):
     """Several linear layers as one; remembers its last answer until each part has taken its own."""
 
-    def __init__(self, plain: list[nn.Linear], dtype: torch.dtype) -> None:
+    def __init__(self, plain: list[nn.Linear], held: torch.dtype) -> None:
         super().__init__()
-        self.whole = PackedLinear(plain, dtype)
+        self.whole = packed(plain, held)
         self._asked: Tensor | None = None
         self._answer: Tensor | None = None
 
@@ -57,10 +57,11 @@ class FusedPart(nn.Module):
         return self.fused.part(x, self._rows)
 
 
-def fuse(model: nn.Module, dtype: torch.dtype) -> None:
+def fuse(model: nn.Module, held: torch.dtype, advance: Advance = unwatched) -> None:
     """Fuses and packs the layers of a model that read one input: queries, keys, values, and so on.
 
-    One group at a time, and what it was made from is let go of before the next.
+    Their weights come out in `held`, as those of `pack` do. One group at a time, and what it was
+    made from is let go of before the next.
     """
     for parent in list(model.modules()):
         for names in _GROUPS:
@@ -68,7 +69,8 @@ def fuse(model: nn.Module, dtype: torch.dtype) -> None:
             linear = [layer for layer in plain if type(layer) is nn.Linear]
             biased = {layer.bias is not None for layer in linear}
             if len(linear) == len(names) and len(biased) == 1:
-                _fuse_group(parent, names, linear, dtype=dtype)
+                advance(len(linear))
+                _fuse_group(parent, names, linear, held=held)
                 for layer in linear:
                     let_go(layer.weight)
                 del plain, linear
@@ -76,9 +78,9 @@ def fuse(model: nn.Module, dtype: torch.dtype) -> None:
 
 
 def _fuse_group(
-    parent: nn.Module, names: tuple[str, ...], plain: list[nn.Linear], *, dtype: torch.dtype
+    parent: nn.Module, names: tuple[str, ...], plain: list[nn.Linear], *, held: torch.dtype
 ) -> None:
-    fused = FusedLinear(plain, dtype)
+    fused = FusedLinear(plain, held)
     start = 0
     for name, layer in zip(names, plain, strict=True):
         setattr(parent, name, FusedPart(fused, start, layer.out_features))

@@ -13,10 +13,10 @@ from app.models.cache import SequenceCache, open_cache
 from app.models.fused_linear import fuse
 from app.models.lean_decoder import LeanDecoder, known
 from app.models.machine import out_of_memory
-from app.models.packed_linear import pack, why_not_packed
+from app.models.offload import share_elsewhere
+from app.models.packed_linear import Advance, pack, unwatched, why_not_packed
 from app.models.same_answers import answers_alike
 from app.models.session import Session
-from app.run.settings import Precision
 
 
 class LanguageModel:
@@ -28,9 +28,11 @@ class LanguageModel:
         *,
         name: str,
         folder: Path,
-        precision: Precision,
+        precision: str,
         unused_weights: tuple[str, ...] = (),
+        device: torch.device | None = None,
     ) -> None:
+        """`device` is where it was loaded to; None for where it is."""
         self.name = name
         self.folder = folder
         self.precision = precision
@@ -40,6 +42,7 @@ class LanguageModel:
         self.kernel = ""
         """What computes the linear layers and the pass, where it is not transformers alone."""
         self._inner = inner
+        self._device = device
         self._lean: LeanDecoder | None = None
         self._text_config = inner.config.get_text_config(decoder=True)
         parameters = inspect.signature(inner.forward).parameters
@@ -50,7 +53,7 @@ class LanguageModel:
     @property
     def device(self) -> torch.device:
         """Where token ids have to lie."""
-        return torch.device(self._inner.get_input_embeddings().weight.device)
+        return self._device or torch.device(self._inner.get_input_embeddings().weight.device)
 
     @property
     def width(self) -> int:
@@ -92,32 +95,34 @@ class LanguageModel:
         return int(self._inner.get_memory_footprint())
 
     @property
-    def elsewhere(self) -> tuple[str, ...]:
-        """Where weights lie that are not on the model's own device; "disk" for those in a file."""
-        kinds = {parameter.device for parameter in self._inner.parameters()} - {self.device}
-        return tuple(sorted("disk" if kind.type == "meta" else str(kind) for kind in kinds))
+    def offloaded(self) -> float:
+        """The share of the weights' bytes that is not on the model's device, from 0 to 1."""
+        return share_elsewhere(self._inner, self.device)
 
     @property
     def inner(self) -> Any:
         """The transformers model itself, for tests and benchmarks to compare with."""
         return self._inner
 
-    def pack(self, dtype: torch.dtype) -> None:
+    def pack(self, held: torch.dtype, advance: Advance = unwatched) -> None:
         """Takes the quick way on a CPU: packed linear layers, and a lean pass where one is known.
 
-        All weights come out in `dtype`, whatever they were loaded in.
-        The lean pass is taken only if it answers as transformers' own pass does.
+        Linear layers come out in `held`, whatever they were loaded in, and all other weights in
+        what that computes in. The lean pass is taken only if it answers as transformers' own does.
+        `advance` is told how many layers are packed next, and may raise; the model is then of no
+        use.
         """
-        kin = known(self._inner) and why_not_packed(dtype) is None
+        kin = known(self._inner) and why_not_packed(held) is None
         if kin:
-            fuse(self._inner, dtype)
-        self.kernel = pack(self._inner, dtype)
+            fuse(self._inner, held, advance)
+        self.kernel = pack(self._inner, held, advance)
+        advance(0)
         if kin:
-            self._take_lean_pass()
+            self._take_lean_pass(held)
 
-    def _take_lean_pass(self) -> None:
+    def _take_lean_pass(self, held: torch.dtype) -> None:
         lean = LeanDecoder(self._inner)
-        if answers_alike(self._inner, lean):
+        if answers_alike(self._inner, lean, held):
             self._lean = lean
             self.kernel += ", lean pass"
         else:

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from app.models.attention import Masks, attend, rotate
 from app.models.cache import FixedLayer, SequenceCache
+from app.models.int8_linear import Int8Linear
 from app.models.packed_linear import PackedLinear
 from app.models.rotary_table import STEADY, RotaryTable
 
@@ -38,14 +39,14 @@ class _Layer:
     """The parts of a decoder layer; queries and keys have norms of their own in Qwen3 only."""
 
     before: _Norm
-    read: PackedLinear
+    read: PackedLinear | Int8Linear
     """Queries, keys and values."""
     query_norm: _Norm | None
     key_norm: _Norm | None
-    out: PackedLinear
+    out: PackedLinear | Int8Linear
     between: _Norm
-    gate_and_up: PackedLinear
-    down: PackedLinear
+    gate_and_up: PackedLinear | Int8Linear
+    down: PackedLinear | Int8Linear
     window: int | None
     scale: float
 

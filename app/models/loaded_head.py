@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from app.library.head_folder import HeadFacts
@@ -17,6 +18,14 @@ from app.models.rotary_table import RotaryTable
 from app.models.session import Session
 from app.run.events import ModelFacts
 from app.run.problems import Problem
+from app.run.settings import Precision
+
+_PRECISIONS: dict[torch.dtype, Precision] = {
+    torch.float32: "fp32",
+    torch.bfloat16: "bf16",
+    torch.float16: "fp16",
+}
+"""What a head is held in: what its target computes in, however that holds its own weights."""
 
 
 class LoadedHead:
@@ -24,6 +33,12 @@ class LoadedHead:
 
     def __init__(self, facts: HeadFacts, target: LanguageModel) -> None:
         """Raises Problem for a head that is broken or was made for another kind of target."""
+        if target.offloaded:
+            raise Problem(
+                "A draft head works with all of its target on one device, and "
+                f"{100 * target.offloaded:.0f} % of the weights are offloaded.",
+                "Choose a smaller precision for the target, or another method.",
+            )
         inner: Any = target.inner
         shape = shape_for(inner, facts.description.shape.vocabulary)
         if shape != facts.description.shape:
@@ -69,7 +84,7 @@ class LoadedHead:
         return ModelFacts(
             name=self.name,
             folder=str(self._facts.folder),
-            precision=target.precision if target.precision != "nf4" else "bf16",
+            precision=_PRECISIONS[self._dtype],
             precision_note="as its target computes; stored as 16-bit floating point",
             device=str(self.device),
             parameters=self._parameters,

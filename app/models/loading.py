@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 from app.library.preflight import FolderFacts
 from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
+from app.models.int8_linear import linear_share
 from app.models.language_model import LanguageModel
-from app.models.machine import out_of_memory
-from app.models.precision import DTYPES, loading_arguments, precision_note
+from app.models.offload import (
+    does_not_fit,
+    forget_with,
+    offload_note,
+    placement,
+    quantised_does_not_fit,
+    refuse_unasked,
+)
+from app.models.precision import DTYPES, loading_arguments
 from app.models.proofs import Proof, prove_rewinding, prove_rows_independent
+from app.models.stages import Stages, unseen
+from app.models.weights_note import weights_note
 from app.run.events import ModelFacts
-from app.run.problems import Problem
-from app.run.settings import Precision
+from app.run.problems import Cancelled, Problem
 
 _MAPPED = ("float32", "bfloat16", "float16")
 """Stored types that a file is mapped in, instead of being read and converted as a whole."""
+
+_LEAST_SHARE = 0.5
+"""Share of the weights, without the vocabulary's, that int8 has to serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,8 @@ class LoadedModel:
                 f"{len(unused)} of the weights in its files are not used, {unused[0]} among them: "
                 "has config.json been changed?"
             )
+        if self.model.offloaded:
+            found.append(offload_note(self.model.offloaded))
         return tuple(f"{self.model.name}: {note}" for note in found)
 
     @property
@@ -51,7 +65,7 @@ class LoadedModel:
             name=self.model.name,
             folder=str(self.model.folder),
             precision=precision,
-            precision_note=precision_note(precision, self.folder.requantised_from),
+            precision_note=weights_note(precision, self.folder),
             device=str(self.model.device),
             parameters=self.model.parameters,
             weight_bytes=self.model.weight_bytes,
@@ -63,41 +77,59 @@ class LoadedModel:
             rows_independent=self.rows.holds,
             rows_note=self.rows.note,
             kernel=self.model.kernel,
+            offloaded=self.model.offloaded,
             suggested_sampling=self.folder.suggested_sampling,
         )
 
 
 def load_weights(
-    folder: FolderFacts, *, name: str, precision: Precision, device: torch.device
+    folder: FolderFacts,
+    *,
+    name: str,
+    precision: str,
+    device: torch.device,
+    allow_offload: bool = False,
+    stages: Stages | None = None,
 ) -> LanguageModel:
-    """The model of a folder in this precision. Raises Problem if it cannot be loaded whole."""
-    arguments = loading_arguments(precision, device)
-    packs = device.type == "cpu" and precision in ("fp32", "bf16")
+    """The model of a folder in a settled precision.
+
+    Raises Problem if it cannot be loaded whole, Cancelled between two weights when `stages` does.
+    """
+    stages = stages or unseen()
+    stages.begin(f"reading {name} in {precision}")
+    arguments = loading_arguments(precision, device, folder=folder)
+    packs = device.type == "cpu" and precision in ("fp32", "bf16", "int8")
     if packs and folder.quantised is None and folder.dtype in _MAPPED:
         # As they lie in the file, which is only mapped: packing converts them one by one.
         arguments["dtype"] = getattr(torch, folder.dtype)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), stages.reading(f"reading {name} in {precision}"):
             warnings.simplefilter("ignore")
             inner, info = transformers.AutoModelForCausalLM.from_pretrained(
                 folder.folder,
-                device_map={"": device},
                 output_loading_info=True,
                 use_safetensors=True,
+                **placement(device, folder.folder, allow_offload=allow_offload),
                 **FROM_FOLDERS_ONLY,
                 **arguments,
             )
+    except Cancelled:
+        raise
     except torch.OutOfMemoryError:
-        raise out_of_memory(name) from None
+        raise does_not_fit(name, precision, device, allow_offload=allow_offload) from None
     except Exception as error:  # the libraries raise anything for a file that is not whole
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if "ignore_mismatched_sizes" in reason:  # the library's advice, which would ruin the model
             raise _mismatch(name, "its config.json asks for weights of other shapes") from None
+        if "dispatched on the CPU" in reason:
+            raise quantised_does_not_fit(name, precision) from None
         raise Problem(
             f"{name} cannot be loaded in {precision}: {reason}",
             "Choose another precision, or check the model's folder.",
         ) from None
     _refuse_incomplete(name, info)
+    if precision == "int8":
+        _refuse_unserved(name, linear_share(inner))
     inner.eval()
     unused = sorted(map(str, info.get("unexpected_keys") or ()))
     model = LanguageModel(
@@ -106,30 +138,55 @@ def load_weights(
         folder=folder.folder,
         precision=precision,
         unused_weights=tuple(unused),
+        device=device,
     )
-    if packs:
-        model.pack(DTYPES[precision])
+    refuse_unasked(name, model.offloaded, allow_offload=allow_offload)
+    if model.offloaded:
+        forget_with(inner, folder.folder)
+    elif packs:
+        layers = sum(type(layer) is nn.Linear for layer in inner.modules())
+        advance = stages.counted(f"packing {name}", layers, "layers")
+        model.pack(DTYPES[precision], advance)
     return model
 
 
-def prove(model: LanguageModel, folder: FolderFacts) -> LoadedModel:
+def prove(model: LanguageModel, folder: FolderFacts, stages: Stages) -> LoadedModel:
     """Tries on the loaded model what speculation depends on."""
-    return LoadedModel(model, folder, prove_rewinding(model), prove_rows_independent(model))
+    stages.begin(f"proving that {model.name} can be rewound")
+    rewinding = prove_rewinding(model)
+    stages.begin(f"proving that the rows of {model.name} do not know each other")
+    return LoadedModel(model, folder, rewinding, prove_rows_independent(model))
 
 
 def load(
     folder: FolderFacts,
     *,
     name: str,
-    precision: Precision,
+    precision: str,
     device: torch.device,
-    pause: Callable[[], None],
+    allow_offload: bool = False,
+    stages: Stages | None = None,
 ) -> LoadedModel:
-    """Loads and proves a model; `pause` is called between the two."""
-    pause()
-    model = load_weights(folder, name=name, precision=precision, device=device)
-    pause()
-    return prove(model, folder)
+    """Loads and proves a model. Raises as `load_weights` does."""
+    stages = stages or unseen()
+    model = load_weights(
+        folder,
+        name=name,
+        precision=precision,
+        device=device,
+        allow_offload=allow_offload,
+        stages=stages,
+    )
+    return prove(model, folder, stages)
+
+
+def _refuse_unserved(name: str, share: float) -> None:
+    """Models of few linear layers would come out in fp32, whatever was asked for."""
+    if share < _LEAST_SHARE:
+        raise Problem(
+            f"int8 holds linear layers, and these make up {share:.0%} of {name}.",
+            "Choose bf16 or fp32.",
+        )
 
 
 def _refuse_incomplete(name: str, info: dict[str, object]) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 from app import __version__
 from app.models.card import card_limits
 from app.run.events import Environment
+from app.run.preparation import DeviceName
 from app.run.problems import Problem
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "bitsandbytes", "accelerate")
@@ -22,24 +23,27 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "bitsandbytes", "accelerate"
 
 def choose_device(wanted: str | None) -> torch.device:
     """The device asked for, or the best there is. Raises Problem for one that is not there."""
+    found = _found()
     if wanted is None:
-        return torch.device(_best_device())
+        return found[0]
     try:
         device = torch.device(wanted)
     except RuntimeError:
         raise Problem(f"{wanted!r} is no device.", "Use cpu, cuda, cuda:1 or mps.") from None
-    there = {
-        "cpu": True,
-        "cuda": torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count(),
-        "mps": torch.backends.mps.is_available(),
-    }
-    if not there.get(device.type, False):
+    same = [one for one in found if (one.type, one.index or 0) == (device.type, device.index or 0)]
+    if not same:
         raise Problem(
             f"There is no device {wanted!r} on this machine, or this build of torch "
             f"({torch.__version__}) cannot use it.",
-            f"Use {_best_device()}, or install the build of torch that serves the card.",
+            f"Use {' or '.join(map(str, found))}, or install the build of torch that serves the "
+            "card.",
         )
-    return device
+    return same[0]
+
+
+def device_names() -> tuple[DeviceName, ...]:
+    """Every device that models can be loaded onto, the best first."""
+    return tuple(DeviceName(str(device), device_name(device)) for device in _found())
 
 
 def make_current(device: torch.device) -> None:
@@ -56,7 +60,8 @@ def on_device(values: Sequence[float], dtype: torch.dtype, device: torch.device)
 def device_name(device: torch.device) -> str:
     """What to call the device on screen."""
     if device.type == "cuda":
-        return f"{torch.cuda.get_device_name(device)} ({device})"
+        way = f"ROCm, {device}" if torch.version.hip else str(device)
+        return f"{torch.cuda.get_device_name(device)} ({way})"
     return {"cpu": "CPU", "mps": "Apple GPU"}.get(device.type, str(device))
 
 
@@ -137,10 +142,12 @@ def release_memory() -> None:
         torch.mps.empty_cache()
 
 
-def _best_device() -> str:
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+def _found() -> list[torch.device]:
+    """The devices that torch can use here: cards (AMD's are "cuda" too), Apple's GPU, the CPU."""
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    found = [torch.device("cuda", number) for number in range(cards)]
+    found += [torch.device("mps")] if torch.backends.mps.is_available() else []
+    return [*found, torch.device("cpu")]
 
 
 def _version(package: str) -> str:

@@ -7,20 +7,29 @@ arrange weights beforehand are private to torch, so they are tried before anythi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from app.models.int8_linear import INT8, Int8Linear, apart_in_int8
 from app.models.mapped_memory import let_go, return_free_memory
 
 PACKED = "prepacked for oneDNN"
 """What the linear layers are called in reports once they are packed."""
 
-_TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+_TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.int8: 1e-5}
 """How far a packed layer may round from a plain one, as a share of the largest answer."""
+
+
+Advance = Callable[[int], None]
+"""Told how many layers are packed next; it may raise to end the packing."""
+
+
+def unwatched(layers: int) -> None:
+    """Lets the packing go on."""
 
 
 class PackedLinear(nn.Module):
@@ -56,21 +65,33 @@ class PackedLinear(nn.Module):
         return _pointwise_binary(x, other, self.packed, self.bias, "add")
 
 
-def pack(model: nn.Module, dtype: torch.dtype) -> str:
+def packed(plain: Sequence[nn.Linear], held: torch.dtype) -> PackedLinear | Int8Linear:
+    """The layers as one, their weights held in this type."""
+    return Int8Linear(plain) if held == torch.int8 else PackedLinear(plain, held)
+
+
+def computing(held: torch.dtype) -> torch.dtype:
+    """What a model computes in whose linear layers are held in this type."""
+    return held if held.is_floating_point else torch.float32
+
+
+def pack(model: nn.Module, held: torch.dtype, advance: Advance = unwatched) -> str:
     """Packs every plain linear layer of a model on a CPU; returns what its kernels are called.
 
-    All weights come out in `dtype`. One layer at a time, and what it was made from is let go of
-    before the next: never two copies. An output layer that shares the table of embeddings gets
-    weights of its own, the table stays.
+    The weights of these layers come out in `held`, all others in what that computes in. One layer
+    at a time, and what it was made from is let go of before the next: never two copies. An output
+    layer that shares the table of embeddings gets weights of its own, the table stays.
     """
-    hindrance = why_not_packed(dtype)
+    hindrance = why_not_packed(held)
     if hindrance is None:
-        _pack_layers(model, dtype)
-    _convert(model, dtype)
-    return PACKED if hindrance is None else f"plain, as {hindrance}"
+        _pack_layers(model, held, advance)
+    _convert(model, computing(held), advance)
+    if hindrance is not None:
+        return f"plain, as {hindrance}"
+    return INT8 if held == torch.int8 else PACKED
 
 
-def _pack_layers(model: nn.Module, dtype: torch.dtype) -> None:
+def _pack_layers(model: nn.Module, held: torch.dtype, advance: Advance) -> None:
     plain = [
         (parent, name, child)
         for parent in model.modules()
@@ -78,17 +99,19 @@ def _pack_layers(model: nn.Module, dtype: torch.dtype) -> None:
         if type(child) is nn.Linear
     ]
     while plain:
+        advance(1)
         parent, name, child = plain.pop()
-        setattr(parent, name, PackedLinear([child], dtype))
+        setattr(parent, name, packed([child], held))
         let_go(child.weight)
         del child
         return_free_memory()
 
 
-def _convert(model: nn.Module, dtype: torch.dtype) -> None:
+def _convert(model: nn.Module, dtype: torch.dtype, advance: Advance) -> None:
     """Brings the weights that are left into `dtype`: embeddings, norms, experts."""
     for parameter in model.parameters():
         if parameter.is_floating_point() and parameter.dtype != dtype:
+            advance(0)
             stored = parameter.data
             parameter.data = stored.to(dtype)
             let_go(stored)
@@ -97,18 +120,18 @@ def _convert(model: nn.Module, dtype: torch.dtype) -> None:
 
 
 @cache
-def why_not_packed(dtype: torch.dtype) -> str | None:
-    """Why layers of this type cannot be packed here, or None: found by trying it once."""
-    if dtype not in _TOLERANCE:
-        return f"{dtype} has no packed kernel"
+def why_not_packed(held: torch.dtype) -> str | None:
+    """Why layers cannot be held in this type here, or None: found by trying it once."""
+    if held not in _TOLERANCE:
+        return f"{held} has no packed kernel"
     try:
-        if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        if held == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
             return "this processor has no instructions for bf16"
-        apart = _apart(dtype)
+        apart = apart_in_int8() if held == torch.int8 else _apart(held)
     except (AttributeError, RuntimeError, TypeError, NotImplementedError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         return f"this torch cannot pack weights ({reason})"
-    return None if apart <= _TOLERANCE[dtype] else f"packed layers answer differently ({apart:.2g})"
+    return None if apart <= _TOLERANCE[held] else f"packed layers answer differently ({apart:.2g})"
 
 
 @torch.no_grad()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
+from typing import cast, get_args
 
 import torch
 
@@ -12,106 +13,175 @@ from app.library.entries import ModelEntry, PairEntry
 from app.library.head_folder import HeadFacts, check_head, refuse_unfit
 from app.library.preflight import FolderFacts, check
 from app.library.sources import fetch
-from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
 from app.models.pair import LoadedPair
-from app.models.precision import choose_precision
+from app.models.precision import settle_precision, why_not
+from app.models.stages import Pause, Report, Stages
 from app.models.tokenizer import Tokenizer
-from app.run.events import Progress
+from app.models.warm import Kept, WarmModels, Wish
 from app.run.preparation import Prepare
-from app.run.problems import Problem
+from app.run.problems import Problem, release_frames
 from app.run.settings import Precision
 
-Report = Callable[[Progress], None]
-Pause = Callable[[], None]
+Settled = tuple[str, str]
+"""A precision, and why it is that one if no one asked for it."""
 
 
 def load_pair(
-    catalogue: Catalogue, entry: PairEntry, wanted: Prepare, *, report: Report, pause: Pause
+    catalogue: Catalogue,
+    entry: PairEntry,
+    wanted: Prepare,
+    *,
+    warm: WarmModels,
+    report: Report,
+    pause: Pause,
 ) -> LoadedPair:
-    """The pair, loaded and proven. Raises Problem if it cannot be, Cancelled when `pause` does."""
+    """The pair, loaded and proven; what is warm and fits is used, and all else is let go first.
+
+    Raises Problem if it cannot be, Cancelled when `pause` does.
+    """
     device = choose_device(wanted.device)
+    draft_device = choose_device(wanted.draft_device) if wanted.draft_device else device
     make_current(device)
-    loader = _Loader(device, report, pause)
+    _refuse_untakable(wanted, entry, device, draft_device)
+    loader = _Loader(warm, report, pause)
     target_entry = catalogue.model(entry.target)
     target_folder = loader.folder(target_entry)
+    target_wish = Wish(
+        target_entry.title, target_folder, wanted.precision, device, wanted.allow_offload
+    )
     draft_warnings: tuple[str, ...] = ()
-    draft_folder = None
+    draft_wish = None
     if entry.draft is not None:
-        draft_folder = loader.folder(catalogue.model(entry.draft), needs_tokenizer=False)
+        draft_entry = catalogue.model(entry.draft)
+        draft_folder = loader.folder(draft_entry, needs_tokenizer=False)
         draft_warnings = _compatible(target_folder, draft_folder)
+        same = draft_folder.folder == target_folder.folder
+        draft_wish = Wish(
+            target_entry.title if same else draft_entry.title,
+            target_folder if same else draft_folder,
+            wanted.draft_precision or entry.draft_precision,
+            draft_device,
+            wanted.allow_offload,
+        )
     head_warnings: tuple[str, ...] = ()
     head_facts = None
     if entry.head is not None:
         head_facts = loader.head(catalogue.model(entry.head))
         unfit = refuse_unfit(head_facts, target_folder)
         head_warnings = (unfit,) if unfit else ()
-    tokenizer = Tokenizer(target_folder.folder)
-    target, why = loader.load(target_entry, target_folder, wanted.precision)
+    chosen = loader.make_room(target_wish, draft_wish)
+    tokenizer = loader.tokenizer(target_wish)
+    target, why = loader.load(target_wish, chosen)
     warnings = (f"{target.model.precision} is {why}.",) if why else ()
     draft = None
-    if entry.draft is not None and draft_folder is not None:
-        precision = wanted.draft_precision or entry.draft_precision or _precision_of(target)
-        draft_entry = catalogue.model(entry.draft)
-        draft = loader.load_beside(target, draft_entry, draft_folder, precision=precision)
-    head = LoadedHead(head_facts, target.model) if head_facts else None
+    if draft_wish is not None:
+        # The same weights in the same precision are loaded once, and are both.
+        draft_wish = beside(draft_wish, target.model.precision)
+        draft = loader.load(draft_wish, loader.settled(draft_wish))[0]
+    head = warm.head(head_facts, target)
+    used = [one.model for one in (target, draft) if one is not None]
+    warm.keep_if(lambda kept: kept.loaded.model in used)
     return LoadedPair(
         wanted, target, draft, tokenizer, warnings, draft_warnings, head, head_warnings
     )
 
 
 class _Loader:
-    """Loads models onto one device, telling how far it has come."""
+    """Loads models beside those that are warm, telling how far it has come."""
 
-    def __init__(self, device: torch.device, report: Report, pause: Pause) -> None:
-        self._device = device
+    def __init__(self, warm: WarmModels, report: Report, pause: Pause) -> None:
+        self._warm = warm
         self._report = report
         self._pause = pause
+        self._stages = Stages(report, pause)
 
     def folder(self, entry: ModelEntry, *, needs_tokenizer: bool = True) -> FolderFacts:
         """The model's folder, fetched if need be, and checked."""
         folder = fetch(entry, self._report, pause=self._pause)
+        self._stages.begin(f"checking {entry.title}")
         return check(folder, needs_tokenizer=needs_tokenizer)
 
     def head(self, entry: ModelEntry) -> HeadFacts:
         """The facts of a draft head, fetched if need be."""
         return check_head(fetch(entry, self._report, pause=self._pause))
 
-    def load(
-        self, entry: ModelEntry, folder: FolderFacts, precision: Precision | None
-    ) -> tuple[LoadedModel, str]:
+    def tokenizer(self, wish: Wish) -> Tokenizer:
+        """The tokenizer of a model."""
+        self._stages.begin(f"reading the tokenizer of {wish.name}")
+        return self._warm.tokenizer(wish.folder)
+
+    def make_room(self, target: Wish, draft: Wish | None) -> Settled:
+        """Lets go of what neither of two wishes needs, before anything new is loaded; what the
+        target's precision is to be.
+        """
+        wishes = [target, *([draft] if draft else [])]
+        # What is free decides the precision, so that the certainly unneeded goes first.
+        self._warm.keep_if(lambda kept: any(map(kept.could_answer, wishes)))
+        chosen = self.settled(target)
+        needed = [(target, chosen[0])]
+        if draft is not None:
+            draft = beside(draft, chosen[0])
+            needed.append((draft, self.settled(draft)[0]))
+        self._warm.keep_if(lambda kept: any(kept.answers(*one) for one in needed))
+        return chosen
+
+    def load(self, wish: Wish, chosen: Settled) -> tuple[LoadedModel, str]:
         """The loaded model, and why it has its precision if no one asked for it."""
-        why = ""
-        asked = precision is not None
-        if precision is None:
-            precision, why = choose_precision(folder, self._device)
+        precision, why = chosen
+        kept = self._warm.find(wish, precision)
+        if kept is not None:
+            return kept.loaded, why
         try:
-            return self._loaded(entry, folder, precision), why
+            loaded = self._loaded(wish, precision)
         except Problem as refusal:
             # A card whose 4-bit library is broken shows it only now.
-            if asked or precision != "nf4" or self._device.type == "cpu":
+            open_ = wish.precision is None and wish.folder.quantised is None
+            if not open_ or precision != "nf4" or wish.device.type == "cpu":
                 raise
-            return self._loaded(entry, folder, "bf16"), f"used, as nf4 failed: {refusal.message}"
+            release_frames(refusal)
+            why = f"used, as nf4 failed: {refusal.message}"
+            loaded = self._loaded(wish, "bf16")
+        self._warm.add(Kept(wish, loaded, why))
+        return loaded, why
 
-    def _loaded(self, entry: ModelEntry, folder: FolderFacts, precision: Precision) -> LoadedModel:
-        self._report(Progress(f"loading {entry.title} in {precision}"))
+    def settled(self, wish: Wish) -> Settled:
+        """The precision of a wish, and why it is that one if no one asked for it."""
+        kept = self._warm.find(wish, wish.precision)
+        if kept is not None:
+            return kept.loaded.model.precision, "" if wish.precision else kept.why
+        return settle_precision(wish.folder, wish.precision, wish.device)
+
+    def _loaded(self, wish: Wish, precision: str) -> LoadedModel:
         return load(
-            folder, name=entry.title, precision=precision, device=self._device, pause=self._pause
+            wish.folder,
+            name=wish.name,
+            precision=precision,
+            device=wish.device,
+            allow_offload=wish.allow_offload,
+            stages=self._stages,
         )
 
-    def load_beside(
-        self,
-        target: LoadedModel,
-        entry: ModelEntry,
-        folder: FolderFacts,
-        *,
-        precision: Precision,
-    ) -> LoadedModel:
-        """The draft model; the target itself if it is the same weights in the same precision."""
-        if folder.folder == target.folder.folder and precision == target.model.precision:
-            return target
-        return self.load(entry, folder, precision)[0]
+
+def beside(draft: Wish, target: str) -> Wish:
+    """A draft model's wish: in the target's precision, unless another is wanted or it has one."""
+    if draft.precision is None and draft.folder.quantised is None and target in get_args(Precision):
+        return replace(draft, precision=cast(Precision, target))
+    return draft
+
+
+def _refuse_untakable(
+    wanted: Prepare, entry: PairEntry, device: torch.device, draft_device: torch.device
+) -> None:
+    """Raises Problem for a precision that its device cannot take, before anything is fetched."""
+    asked = [(wanted.precision, device)]
+    if entry.draft is not None:
+        asked.append((wanted.draft_precision, draft_device))
+    for precision, device in asked:
+        refusal = why_not(precision, device) if precision is not None else None
+        if refusal is not None:
+            raise refusal
 
 
 def _compatible(target: FolderFacts, draft: FolderFacts) -> tuple[str, ...]:
@@ -123,7 +193,3 @@ def _compatible(target: FolderFacts, draft: FolderFacts) -> tuple[str, ...]:
             "Choose a draft model of the target's own family, or the n-gram method.",
         )
     return found.warnings
-
-
-def _precision_of(model: LoadedModel) -> Precision:
-    return model.model.precision

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from app.models.language_model import LanguageModel
+from app.models.layer_proof import coupling_layer
 from app.models.session import Block
 from app.run.problems import Problem
 
@@ -63,16 +64,25 @@ def prove_rows_independent(model: LanguageModel) -> Proof:
     """Reads one prefix with different companions behind it, at one width, and compares the rows.
 
     The answer at a row must not depend on the guesses after it; activation scales over a whole
-    tensor and outlier columns chosen over all rows break this.
+    tensor and outlier columns chosen over all rows break this. A text may not bring the numbers
+    that show it, so the layers are tried apart too.
     """
     prefix = _ids(model, 5)
     try:
         first = _row_with_companions(model, prefix, offset=101)
         second = _row_with_companions(model, prefix, offset=211)
+        coupling = coupling_layer(model.inner, model.dtype)
     except Problem:
         raise
     except Exception as error:  # no row to compare is no proof either
         return Proof(False, f"not tried: {error}")
+    if coupling is not None:
+        kind, apart = coupling
+        return Proof(
+            False,
+            f"a row changes with the guesses after it where these hold large numbers (in layers of "
+            f"the kind {kind}, by up to {apart:.2g})",
+        )
     if _same(first, second):
         return Proof(True, "rows do not know each other: same row, bit for bit")
     apart = _distance(first, second)

@@ -90,6 +90,15 @@ class Block:
         whole = self._parts[0] if self._parts else torch.empty(0, dtype=torch.long)
         return whole.to(self.device)[start:]
 
+    def move(self, device: torch.device) -> None:
+        """Takes the ids to another device, where all that is read from now on is read."""
+        if device == self.device:
+            return
+        self._parts = [self.tensor().to(device)]
+        self.device = device
+        if device.type == "cpu":
+            self._host = self._parts[0].tolist()
+
     def settle(self, ids: Sequence[int]) -> None:
         """Tells what the ids are, once they have been copied to the host."""
         self._host = list(ids)

@@ -106,8 +106,9 @@ def reused(record: RunRecord) -> str:
 
 def _model(facts: ModelFacts) -> str:
     note = f" ({facts.precision_note})" if facts.precision_note else ""
+    offloaded = f", {100 * facts.offloaded:.0f} % offloaded" if facts.offloaded else ""
     return (
-        f"{facts.name}, {facts.precision}{note}, on {facts.device}; "
+        f"{facts.name}, {facts.precision}{note}, on {facts.device}{offloaded}; "
         f"{facts.parameters / 1e6:.0f} million parameters, weights {_bytes(facts.weight_bytes)}; "
         f"attention {facts.attention}" + (f"; linear layers {facts.kernel}" if facts.kernel else "")
     )

@@ -179,6 +179,8 @@ class ModelFacts(Struct, frozen=True):
     """What `generation_config.json` suggests; shown, never applied unasked."""
     kernel: str = ""
     """What computes the linear layers and the pass, where it is not the library's own way."""
+    offloaded: float = 0.0
+    """The share of the weights, from 0 to 1, that is not on the device."""
 
 
 class RunStarted(Struct, frozen=True, tag=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.run.events import ModelFacts, Struct
-from app.run.settings import Precision
+from app.run.settings import Precision, RunSettings
 
 
 class Prepare(Struct, frozen=True, tag=True):
@@ -15,6 +15,23 @@ class Prepare(Struct, frozen=True, tag=True):
     draft_precision: Precision | None = None
     """The draft model's; None takes the pair's own."""
     device: str | None = None
+    """The target's; None leaves the choice to this machine."""
+    draft_device: str | None = None
+    """The draft model's; None takes the target's."""
+    allow_offload: bool = False
+    """Whether weights that a card has no room for may stay in the machine's own memory."""
+
+
+def preparation(settings: RunSettings) -> Prepare:
+    """The models that a run with these settings needs."""
+    return Prepare(
+        settings.pair,
+        precision=settings.precision,
+        draft_precision=settings.draft_precision,
+        device=settings.device,
+        draft_device=settings.draft_device,
+        allow_offload=settings.allow_offload,
+    )
 
 
 class Prepared(Struct, frozen=True, tag=True):
@@ -30,8 +47,40 @@ class Prepared(Struct, frozen=True, tag=True):
     head: ModelFacts | None = None
 
 
+class Release(Struct, frozen=True, tag=True):
+    """Let go of every model that is kept ready. Answered by Released."""
+
+
+class Released(Struct, frozen=True, tag=True):
+    """No model is loaded any more; the next run loads what it needs."""
+
+    models: tuple[str, ...] = ()
+    """Those that were let go."""
+    weight_bytes: int = 0
+    """What their weights took."""
+
+
+class DeviceName(Struct, frozen=True):
+    """A device that models can be loaded onto."""
+
+    id: str
+    """As settings name it: "cuda:1"."""
+    name: str
+    """As a person knows it."""
+
+
+class PrecisionsRefused(Struct, frozen=True, tag=True):
+    """What the default device cannot take; sent once, when the engine has nothing else to do."""
+
+    reasons: dict[str, str]
+    """By precision: why not, and what to choose instead, in a sentence or two."""
+
+
 class EngineReady(Struct, frozen=True, tag=True):
     """The engine has imported what it needs and waits for commands."""
 
     torch: str
     device: str
+    """The device that is taken unless another is asked for, in words."""
+    devices: tuple[DeviceName, ...] = ()
+    """Every device here, the best first."""

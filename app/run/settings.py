@@ -15,7 +15,7 @@ GREEDY_TEMPERATURE = 1e-5
 LONGEST_DRAFT = 64
 """Most tokens that a round may be asked to guess."""
 
-Precision = Literal["fp32", "bf16", "fp16", "nf4"]
+Precision = Literal["fp32", "bf16", "fp16", "int8", "llm-int8", "nf4", "fp4"]
 """How weights are held: the names are those on screen and in reports."""
 
 Detail = Literal["light", "full"]
@@ -98,6 +98,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     draft_precision: Precision | None = None
     """The draft model's; None takes the pair's own."""
     device: str | None = None
+    """The target's; None leaves the choice to this machine."""
+    draft_device: str | None = None
+    """The draft model's; None takes the target's."""
+    allow_offload: bool = False
+    """Whether weights that a card has no room for may stay in the machine's own memory."""
     context_length: int | None = None
     """Most tokens that prompt and text may be together; None takes the target's own limit."""
     baseline: bool = True

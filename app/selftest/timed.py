@@ -13,6 +13,7 @@ import torch
 from app.decoding.contracts import Draft, Draws, TargetRows, Verdict
 from app.decoding.verifiers.greedy import Greedy
 from app.run.metrics import counts, decode_seconds
+from app.run.preparation import preparation
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
@@ -22,7 +23,7 @@ from app.selftest.planted import Finding, planted, proved
 from app.selftest.result import Result, tried
 from app.selftest.runs import embedded_run, tiny_run
 from app.studies.passes import Timings, time_passes
-from app.studies.workbench import Workbench, preparation
+from app.studies.workbench import Workbench
 from app.theory.account import account
 from app.theory.costs import StepCosts
 

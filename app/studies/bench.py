@@ -14,12 +14,13 @@ import msgspec
 from app.library.prompts_set import Prompt
 from app.run.cost import SMALLEST_BUCKET, PassCosts
 from app.run.events import Progress, RunEvent
+from app.run.preparation import preparation
 from app.run.problems import Cancelled, ContextFull
 from app.run.record import RunRecord
 from app.run.settings import Message, RunSettings
 from app.studies.conversation import Conversation
 from app.studies.costing import costs_of
-from app.studies.workbench import Workbench, preparation
+from app.studies.workbench import Workbench
 
 Report = Callable[[Progress], None]
 Pause = Callable[[], None]

@@ -197,8 +197,8 @@ def _throttled(seen: list[Moment], *, on_card: bool) -> Flag | None:
 
 
 def _offloaded(models: tuple[LanguageModel, ...]) -> Flag | None:
-    places = {model.name: model.elsewhere for model in models if model.elsewhere}
-    if not places:
+    shares = {model.name: model.offloaded for model in models if model.offloaded}
+    if not shares:
         return None
-    told = (f"{name} partly on {', '.join(found)}" for name, found in places.items())
-    return Flag("offloaded", "; ".join(told))
+    told = (f"{100 * share:.0f} % of the weights of {name}" for name, share in shares.items())
+    return Flag("offloaded", " and ".join(told))

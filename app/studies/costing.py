@@ -120,6 +120,7 @@ def _written(model: LanguageModel, context: int) -> str:
     """The key of a measurement in the file; other kernels, or another torch, take other times."""
     key = cost_key(model, context)
     parts = [str(getattr(key, name)) for name in CostKey.__struct_fields__]
+    parts += [f"{model.offloaded:.0%} offloaded"] if model.offloaded else []
     return ", ".join([*parts, model.kernel, str(model.folder), f"torch {torch.__version__}"])
 
 

@@ -55,7 +55,8 @@ class LaneMaker:
     def run(self, at: At, sessions: Sessions, pause: Pause) -> Iterator[LaneEvent]:
         """The events of a lane in these sessions, which hold nothing but a start of the prompt."""
         setup = self._setup(at, reused=sessions.held("target"))
-        for event in run_lane(decode(setup), sessions, _off_the_clock(pause, setup.clock)):
+        clocks = [clock for clock in (setup.clock, setup.draft_clock) if clock is not None]
+        for event in run_lane(decode(setup), sessions, _off_the_clock(pause, *clocks)):
             if isinstance(event, LaneEnded):
                 event = msgspec.structs.replace(event, cache_bytes=sessions.byte_count)
             yield event
@@ -112,11 +113,20 @@ class LaneMaker:
             draft_length=self._draft_length(at),
             sampling=settings.sampling,
             clock=clock_for(self.pair.target.model.device),
+            device=self.pair.target.model.device,
+            draft_clock=self._draft_clock(),
             context=self.context,
             detail=settings.detail,
             reused=reused,
             first_draw=len(self.prompt_ids) if settings.continues or settings.earlier else 0,
         )
+
+    def _draft_clock(self) -> Clock | None:
+        """The clock of a draft model that is on another device than its target."""
+        target, draft = self.pair.target.model, self.pair.draft
+        if draft is None or self.drafter != "model" or draft.model.device == target.device:
+            return None
+        return clock_for(draft.model.device)
 
     def _proposer(self, at: At) -> Proposer:
         draft = self.pair.draft
@@ -125,6 +135,7 @@ class LaneMaker:
             end_ids=self._end_ids,
             prompt_length=len(self.prompt_ids),
             device=self.pair.target.model.device,
+            draft_device=draft.model.device if draft else None,
             widths=self.pair.widths,
             draft_context=draft.model.context_length if draft else 0,
             head=self.pair.head,
@@ -173,7 +184,7 @@ class LaneMaker:
         return self.conversation.head_session(at, head, target, ids=self.prompt_ids)
 
 
-def _off_the_clock(pause: Pause, clock: Clock) -> Pause:
+def _off_the_clock(pause: Pause, *clocks: Clock) -> Pause:
     """The same pause, whose seconds enter no figure: questions are answered in it."""
 
     def paused() -> None:
@@ -181,6 +192,7 @@ def _off_the_clock(pause: Pause, clock: Clock) -> Pause:
         try:
             pause()
         finally:
-            clock.skip(time.perf_counter() - start)
+            for clock in clocks:
+                clock.skip(time.perf_counter() - start)
 
     return paused

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
@@ -13,11 +12,13 @@ from app.models.machine import (
     PeakWatch,
     choose_device,
     device_name,
+    device_names,
     environment,
-    release_memory,
 )
 from app.models.pair import LoadedPair
+from app.models.precision import refusals
 from app.models.preparing import load_pair
+from app.models.warm import WarmModels, collect
 from app.run.auditing import Audit, Audited
 from app.run.events import (
     ConditionsSeen,
@@ -30,8 +31,8 @@ from app.run.events import (
 )
 from app.run.identities import violations
 from app.run.methods import Method
-from app.run.preparation import EngineReady, Prepare, Prepared
-from app.run.problems import Cancelled, ContextFull, Problem
+from app.run.preparation import EngineReady, Prepare, Prepared, Released, preparation
+from app.run.problems import Cancelled, ContextFull, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
 from app.studies.audit import audit_lane
@@ -53,10 +54,16 @@ class Workbench:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._pair: LoadedPair | None = None
+        self._warm = WarmModels()
 
     def ready(self) -> EngineReady:
-        """The library and the device that models will run on."""
-        return EngineReady(str(torch.__version__), device_name(choose_device(None)))
+        """The library, and the devices that models can run on."""
+        chosen = device_name(choose_device(None))
+        return EngineReady(str(torch.__version__), chosen, device_names())
+
+    def refusals(self) -> dict[str, str]:
+        """Why the device cannot take a precision, for each that it cannot take."""
+        return refusals(choose_device(None))
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
         """Fetches, converts, loads and proves the models of a pair, unless they are ready.
@@ -76,11 +83,22 @@ class Workbench:
         )
 
     def loaded(self, wanted: Prepare, *, report: Report, pause: Pause) -> LoadedPair:
-        """The pair as wanted; reloaded only if it is not what is loaded."""
+        """The pair as wanted. Of what is loaded only that is loaded anew which is another now.
+
+        Raises Problem and Cancelled; what had been read by then of a model is let go.
+        """
         entry = self._catalogue.pair(wanted.pair)
-        if self._pair is None or self._pair.wanted != wanted:
-            self.release()
-            self._pair = load_pair(self._catalogue, entry, wanted, report=report, pause=pause)
+        if self._pair is not None and self._pair.wanted == wanted:
+            return self._pair
+        self._pair = None
+        try:
+            self._pair = load_pair(
+                self._catalogue, entry, wanted, warm=self._warm, report=report, pause=pause
+            )
+        except Exception as failure:
+            release_frames(failure)  # half a model may hang in them
+            collect()
+            raise
         return self._pair
 
     def run(
@@ -122,16 +140,16 @@ class Workbench:
             raise Problem("No model is loaded yet.", "Wait until the engine is ready.")
         return len(self._pair.tokenizer.encode_prompt(prompt, system=system, raw=raw))
 
-    def release(self) -> None:
+    def release(self) -> Released:
         """Lets go of the models and gives their memory back."""
+        models = [kept.model for kept in self._warm.models]
+        said = Released(
+            tuple(model.name for model in models), sum(model.weight_bytes for model in models)
+        )
+        models.clear()
         self._pair = None
-        gc.collect()
-        release_memory()
-
-
-def preparation(settings: RunSettings) -> Prepare:
-    """The models that a run with these settings needs."""
-    return Prepare(settings.pair, settings.precision, settings.draft_precision, settings.device)
+        self._warm.release()
+        return said
 
 
 def _events(

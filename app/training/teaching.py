@@ -15,9 +15,9 @@ from app.library.training_folder import own_prompts, target_entry
 from app.models.loading import load_weights
 from app.models.machine import choose_device, make_current
 from app.models.packed_linear import why_not_packed
-from app.models.precision import choose_precision
+from app.models.precision import settle_precision
+from app.models.stages import Pause, Report, Stages
 from app.models.tokenizer import Tokenizer
-from app.run.events import Progress
 from app.run.problems import Problem
 from app.run.settings import Precision
 from app.run.teaching import CurvePoint, Taught, Teach
@@ -25,9 +25,7 @@ from app.training.gathering import Source
 from app.training.schedule import Span
 from app.training.training import Plan, Training
 
-Report = Callable[[Progress], None]
 Point = Callable[[CurvePoint], None]
-Pause = Callable[[], None]
 
 
 def teach(
@@ -43,10 +41,10 @@ def teach(
     device = choose_device(wanted.device)
     make_current(device)
     facts = check(fetch(entry, report, pause=pause))
-    pause()
-    precision = wanted.precision or _precision(device) or choose_precision(facts, device)[0]
-    report(Progress(f"loading {entry.title} in {precision}"))
-    model = load_weights(facts, name=entry.title, precision=precision, device=device)
+    usual = None if facts.quantised else _precision(device)
+    precision, _ = settle_precision(facts, wanted.precision or usual, device)
+    stages = Stages(report, pause)
+    model = load_weights(facts, name=entry.title, precision=precision, device=device, stages=stages)
     source = Source(model, Tokenizer(facts.folder), facts.end_ids, wanted.seed, prompts)
     seconds = wanted.minutes * 60
     plan = Plan(

@@ -31,7 +31,7 @@ from app.run.events import (
     RunStarted,
     Token,
 )
-from app.run.preparation import EngineReady, Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared, Released
 from app.run.problems import Cancelled, Problem
 from app.run.settings import OptionValue, RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
@@ -66,6 +66,9 @@ class FakeBench:
 
     def ready(self) -> EngineReady:
         return EngineReady("fake", "CPU")
+
+    def refusals(self) -> dict[str, str]:
+        return {}
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
         report(Progress("loading"))
@@ -113,6 +116,9 @@ class FakeBench:
             self.passes += 1
             point(one)
         return Taught(f"{wanted.out}/head", curve[0], curve, 0.97, 9, 1.5, False)
+
+    def release(self) -> Released:
+        return Released(("Fake",), 4)
 
     def count_tokens(self, prompt: str, *, system: str, raw: bool) -> int:
         if not prompt:

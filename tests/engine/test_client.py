@@ -25,7 +25,7 @@ from app.engine.protocol import (
 from app.engine.surroundings import LOG_BYTES, log_file
 from app.run.auditing import Audit, Audited
 from app.run.events import PromptRead, RoundCommitted, RunEnded, RunEvent
-from app.run.preparation import EngineReady, Prepare, Prepared
+from app.run.preparation import EngineReady, Prepare, Prepared, Release, Released
 from app.run.record import RunRecord
 from app.run.settings import Sampling
 
@@ -49,6 +49,13 @@ def test_a_run_arrives_as_it_was_told_and_the_record_is_that_of_its_events(
     assert engine.client.record == record
     assert not engine.client.busy
     assert engine.client.alive
+
+
+def test_a_release_crosses_the_pipe_and_its_answer_ends_the_job(engine: Listening) -> None:
+    engine.client.send(Release())
+    assert engine.client.busy
+    assert engine.until(Released)[-1] == Released(("Fake",), 4)
+    assert not engine.client.busy
 
 
 def test_an_audit_crosses_the_pipe_and_back(engine: Listening) -> None:

@@ -23,7 +23,7 @@ from app.engine.protocol import (
 )
 from app.run.auditing import Audit
 from app.run.events import FirstToken, Progress, RoundCommitted, RunEnded, RunStarted
-from app.run.preparation import Prepare, Prepared
+from app.run.preparation import PrecisionsRefused, Prepare, Prepared, Release, Released
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
@@ -154,6 +154,13 @@ def test_stop_ends_a_training_at_its_next_pause() -> None:
     assert told.of(CurvePoint, Taught, JobCancelled) == [CURVE_POINT, JobCancelled()]
 
 
+def test_a_release_is_a_job_in_its_turn_with_one_answer() -> None:
+    told = work(FakeBench(), Ending(), Run("a", settings_of()), Release(), Prepare("here"))
+    ends = told.of(RunEnded, Released, Prepared)
+    assert [type(message) for message in ends] == [RunEnded, Released, Prepared]
+    assert ends[1] == Released(("Fake",), 4)
+
+
 def test_a_question_is_answered_between_two_passes() -> None:
     inbox = Ending()
     bench = Interrupted(inbox, CountTokens(7, "one two three", "four"), at=4)
@@ -221,3 +228,41 @@ def test_a_fault_behind_the_end_of_a_run_is_only_logged(caplog: pytest.LogCaptur
     assert told[-1] == RunEnded("a", "finished")
     assert len(told.of(RunEnded, JobProblem)) == 1
     assert "too late to matter" in caplog.text
+
+
+class Refusing(FakeBench):
+    """A bench whose device cannot take a precision; it counts how often it is asked."""
+
+    asked = 0
+
+    def refusals(self) -> dict[str, str]:
+        self.asked += 1
+        return {"fp16": f"fp16 crawls, after {self.passes} passes."}
+
+
+def test_what_is_refused_is_told_once_and_only_when_nothing_else_waits() -> None:
+    # Looking it up loads a library for a second or two: what a person waits for comes first.
+    bench = Refusing()
+    told = work(bench, Ending(), Run("a", settings_of(rounds=3)), Run("b", settings_of(rounds=3)))
+    (refused,) = told.of(PrecisionsRefused)
+    assert told[-1] is refused
+    assert refused.reasons["fp16"].endswith(f"after {bench.passes} passes.")
+    assert bench.passes > 0
+    assert bench.asked == 1
+
+
+def test_an_engine_that_cannot_find_out_what_is_refused_works_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(FakeBench):
+        def refusals(self) -> dict[str, str]:
+            raise RuntimeError("the driver is gone")
+
+    class Slow(Ending):
+        empty = True
+
+    told = work(Broken(), Slow(), Run("a", settings_of()))
+    assert told[-1] == RunEnded("a", "finished")
+    assert not told.of(PrecisionsRefused)
+    assert "the driver is gone" in caplog.text
+    caplog.clear()

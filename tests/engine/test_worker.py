@@ -6,7 +6,7 @@ from engine_watch import Listening
 
 from app.engine.client import TORCH_BENCH
 from app.engine.protocol import CountTokens, JobProblem, Run
-from app.run.preparation import EngineReady, Prepare
+from app.run.preparation import EngineReady, PrecisionsRefused, Prepare
 from app.run.settings import RunSettings
 
 
@@ -25,3 +25,12 @@ def test_the_real_engine_says_what_it_is_and_tells_problems_in_words(engine: Lis
     assert [job.question for job in jobs] == [None, None]
     assert all("no such pair" in job.message and job.remedy for job in jobs)
     assert not engine.client.busy
+
+
+def test_the_real_engine_says_what_this_device_cannot_take(engine: Listening) -> None:
+    engine.client._factory = TORCH_BENCH
+    engine.client.send(Prepare("no such pair"))
+    heard = engine.until(PrecisionsRefused)
+    (refused,) = [found for found in heard if isinstance(found, PrecisionsRefused)]
+    assert "Choose bf16 or fp32." in refused.reasons.get("fp16", "Choose bf16 or fp32.")
+    assert refused.reasons.keys() & {"fp16", "int8"}  # the one on a CPU, the other on a card

@@ -30,6 +30,7 @@ def main() -> int:
     from app.gui.theme import Theme
     from app.gui.window import MainWindow
     from app.library.catalogue import load_catalogue
+    from app.run.preparation import Prepare
 
     how, milliseconds, during = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     application = QApplication(sys.argv[:1])
@@ -39,7 +40,7 @@ def main() -> int:
         EngineLink(client), catalogue, Theme(application), history=files.history_file()
     )
     pair = {"start": "here", "prepare": "staged", "run": "here"}[during]
-    window.running.prepare = lambda: window._link.prepare(pair, None, None)
+    window.running.prepare = lambda: window._link.prepare(Prepare(pair))
     asked_at = 0.0
 
     def end() -> None:

@@ -6,9 +6,9 @@ import pytest
 from scripted_engine import prepared, run_of
 
 from app.engine.protocol import CountTokens, EngineEnded, JobCancelled, JobProblem, Run, Stop
-from app.gui.engine_link import EngineLink
+from app.gui.engine_link import EngineLink, released_words
 from app.run.events import FirstToken, LaneStarted, Progress, RunEnded
-from app.run.preparation import EngineReady, Prepare
+from app.run.preparation import EngineReady, Prepare, Release, Released
 from app.run.problems import Problem
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
@@ -34,8 +34,8 @@ def test_a_slow_start_tells_how_long_it_takes(client):
 
 
 def test_another_pair_replaces_the_one_that_is_being_made_ready(link, client):
-    link.prepare("one", None, None)
-    link.prepare("two", None, None)
+    link.prepare(Prepare("one"))
+    link.prepare(Prepare("two"))
     assert client.sent == [Prepare("one"), Stop(), Prepare("two")]
     client.play(EngineReady("2", "cpu"), JobCancelled())
     link.pull()
@@ -46,9 +46,43 @@ def test_another_pair_replaces_the_one_that_is_being_made_ready(link, client):
     assert link.pair == "two"
 
 
+def test_asked_twice_for_the_same_models_it_loads_them_once(link, client):
+    # C17: a double click.
+    link.prepare(Prepare("one"))
+    link.prepare(Prepare("one"))
+    assert client.sent == [Prepare("one")]
+    link.stop()
+    link.prepare(Prepare("one"))
+    assert client.sent == [Prepare("one"), Stop(), Stop(), Prepare("one")]
+
+
+def test_released_models_are_no_longer_those_of_the_engine(link, client):
+    link.prepare(Prepare("one"))
+    link.release()  # not while they are being made ready
+    assert client.sent == [Prepare("one")]
+    client.play(EngineReady("2", "cpu"), prepared("one"))
+    link.pull()
+    assert link.target is not None
+    link.release()
+    assert link.words().startswith("Releasing models")
+    client.play(Released(("Tiny",), 540_000_000))
+    link.pull()
+    assert client.sent[1:] == [Release()]
+    assert (link.pair, link.target, link.job) == (None, None, "")
+    assert link.words() == "Engine ready · cpu"
+
+
+def test_what_was_released_is_told_with_its_size():
+    words = released_words(Released(("Tiny", "Draft"), 540_000_000))
+    assert words == (
+        "Released: Tiny and Draft, 0.54 GB of weights. The next run loads what it needs."
+    )
+    assert released_words(Released()) == "No model was loaded."
+
+
 def test_the_problem_of_a_pair_that_was_replaced_is_nobodys(link, client):
-    link.prepare("one", None, None)
-    link.prepare("two", None, None)
+    link.prepare(Prepare("one"))
+    link.prepare(Prepare("two"))
     client.play(JobProblem("The download failed."))
     link.pull()
     assert link.trouble is None
@@ -56,7 +90,7 @@ def test_the_problem_of_a_pair_that_was_replaced_is_nobodys(link, client):
 
 
 def test_a_training_takes_the_place_of_a_pair_that_is_made_ready(link, client):
-    link.prepare("one", None, None)
+    link.prepare(Prepare("one"))
     link.teach(TEACH)
     assert client.sent == [Prepare("one"), Stop(), TEACH]
     client.play(prepared("one"), POINT)  # it was ready before it heard of the Stop
@@ -72,7 +106,7 @@ def test_a_training_takes_the_place_of_a_pair_that_is_made_ready(link, client):
 
 def test_during_a_training_nothing_else_is_begun(link, client):
     link.teach(TEACH)
-    link.prepare("two", None, None)
+    link.prepare(Prepare("two"))
     link.teach(TEACH)
     link.audit(SETTINGS)
     with pytest.raises(Problem, match="A training goes on"):
@@ -99,7 +133,7 @@ def test_the_next_training_begins_with_an_empty_curve(link, client):
 
 
 def test_a_question_that_fails_ends_no_job(link, client):
-    link.prepare("one", None, None)
+    link.prepare(Prepare("one"))
     client.play(JobProblem("No prompt.", question=3))
     link.pull()
     assert link.job == "prepare"
@@ -124,12 +158,12 @@ def test_a_run_out_of_range_is_refused(link, client):
 
 def test_a_pair_is_not_changed_during_a_run(link, client):
     link.run(SETTINGS)
-    link.prepare("two", None, None)
+    link.prepare(Prepare("two"))
     assert [type(command) for command in client.sent] == [Run]
 
 
 def test_an_engine_that_ends_while_a_run_waits_forgets_it(link, client):
-    link.prepare("one", None, None)
+    link.prepare(Prepare("one"))
     link.run(SETTINGS)
     assert link.waits
     client.play(EngineEnded("The engine ended with code 3.", expected=False))

@@ -15,6 +15,7 @@ from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry
 from app.library.overview import Overview, PairStanding
 from app.run.methods import METHODS, Option
+from app.run.preparation import DeviceName, Prepare, preparation
 from app.run.settings import RunSettings, Sampling
 
 
@@ -87,6 +88,36 @@ def test_settings_that_were_filled_in_come_back(form):
     )
     form.fill(wanted)
     assert settings(form) == wanted
+
+
+CPU_ALONE = (DeviceName("cpu", "CPU"),)
+CARDS = (DeviceName("cuda:0", "One"), DeviceName("cuda:1", "Two"), *CPU_ALONE)
+
+
+def test_devices_are_offered_where_there_is_a_choice(form):
+    form.choose_pair("embedded-nf4-draft")
+    rows = {"device", "draft_device", "allow_offload"}
+    assert not rows & shown(form)
+    form.offer_devices(CPU_ALONE)
+    assert not rows & shown(form)
+    form.offer_devices((DeviceName("mps", "Apple GPU"), *CPU_ALONE))
+    assert rows & shown(form) == {"device", "draft_device"}
+    form.offer_devices(CARDS)
+    assert rows <= shown(form)
+    form.choose_pair("embedded")  # it has no draft model
+    assert rows & shown(form) == {"device", "allow_offload"}
+
+
+def test_devices_that_were_filled_in_come_back_and_ask_for_other_models(form, qtbot):
+    form.offer_devices(CARDS)
+    form.choose_pair("embedded-nf4-draft")
+    places = {"device": "cuda:1", "draft_device": "cpu", "allow_offload": True}
+    with qtbot.waitSignals([form.pair_changed] * 3):
+        form.fill(RunSettings(pair="embedded-nf4-draft", prompt="Hi", **places))
+    found = settings(form)
+    assert {name: getattr(found, name) for name in places} == places
+    assert form.wanted == Prepare("embedded-nf4-draft", **places)
+    assert preparation(found) == form.wanted
 
 
 def test_all_values_of_the_form_pass_the_check(form):
@@ -174,6 +205,43 @@ def test_a_pair_that_has_to_be_fetched_waits_for_a_run_and_says_so(far, qtbot):
     assert far.note.text() == "It is nf4."
     far.choose_pair("own")
     assert not far.waits
+
+
+def test_what_the_machine_cannot_take_is_greyed_out_and_says_why(form):
+    # C01, C16: the true reason, for the target and for the draft model.
+    form.choose_pair("embedded-nf4-draft")
+    form.rows["draft_precision"].field.put("nf4")
+    form.refuse_precisions({"nf4": "nf4 needs bitsandbytes, which cannot be used here: no .so"})
+    for name in ("precision", "draft_precision"):
+        field = form.rows[name].field
+        by_value = {field.itemData(i): i for i in range(field.count())}
+        items = {value: field.model().item(i) for value, i in by_value.items()}
+        assert [value for value, item in items.items() if not item.isEnabled()] == ["nf4"]
+        assert "no .so" in items["nf4"].toolTip()
+        assert "no .so" not in items["bf16"].toolTip()
+        field.put("nf4")
+        assert field.get() is None
+    assert settings(form).draft_precision is None
+    form.refuse_precisions({})
+    form.rows["precision"].field.put("nf4")
+    assert settings(form).precision == "nf4"
+
+
+def test_every_precision_is_offered(form):
+    field = form.rows["precision"].field
+    offered = {field.itemData(i) for i in range(field.count())}
+    assert offered == {None, "fp32", "bf16", "fp16", "int8", "llm-int8", "nf4", "fp4"}
+
+
+def test_the_drafts_precision_is_asked_for_where_there_is_a_draft_model(form, qtbot):
+    assert "draft_precision" not in shown(form)
+    form.rows["draft_precision"].field.put("bf16")
+    assert settings(form).draft_precision is None
+    form.choose_pair("embedded-nf4-draft")
+    assert "draft_precision" in shown(form)
+    assert settings(form).draft_precision == "bf16"
+    with qtbot.waitSignal(form.pair_changed):
+        form.rows["draft_precision"].field.put("fp32")
 
 
 def test_an_empty_catalogue_still_opens(application, theme):

@@ -29,7 +29,7 @@ from app.run.events import At, Divergence, LaneEnded, Progress, PromptRead, RunE
 from app.run.figures import FIGURES
 from app.run.flags import Flag
 from app.run.metrics import same_text
-from app.run.preparation import Prepare
+from app.run.preparation import DeviceName, EngineReady, Prepare, Release, Released
 
 
 def test_starts_the_engine_and_makes_the_default_pair_ready(window, client):
@@ -169,6 +169,25 @@ def test_restart_ends_the_engine_and_prepares_anew(window, client, play):
     client.ready()
     play()
     assert "Engine ready" in window.bar.state.text()
+
+
+def test_the_engine_tells_which_devices_there_are(window, play):
+    assert window.page.form.rows["device"].field.isHidden()
+    play(EngineReady("2", "cpu", (DeviceName("cuda:0", "One"), DeviceName("cpu", "CPU"))))
+    field = window.page.form.rows["device"].field
+    assert not field.isHidden()
+    assert [field.itemData(place) for place in range(field.count())] == [None, "cuda:0", "cpu"]
+
+
+def test_models_can_be_released_and_the_next_run_asks_for_them_again(window, client, play):
+    window.action["release"].trigger()
+    assert isinstance(client.sent[-1], Release)
+    assert not window.action["release"].isEnabled()
+    play(Released(("Tiny",), 540_000_000))
+    assert "0.54 GB" in window.page.notice.text.text()
+    assert not window.action["release"].isEnabled()
+    window.run()
+    assert isinstance(client.sent[-1], Run)
 
 
 def test_tokens_are_counted_after_a_pause_in_typing(window, client, play):

@@ -135,7 +135,11 @@ def test_json_of_a_model(
     name: str, make_folder: Callable[..., Path], watched: Callable[..., int]
 ) -> None:
     folder = make_folder(
-        config={"text_config": None, "quantization_config": None, "rope_parameters": {"a": [1]}},
+        config={
+            "text_config": None,
+            "quantization_config": {"quant_method": "fp8", "ignored": ["a"], "load_in_4bit": False},
+            "rope_parameters": {"a": [1]},
+        },
         generation={"do_sample": True, "temperature": 0.5, "top_k": 3, "eos_token_id": [1, 2]},
     )
     file = folder / name

@@ -80,8 +80,9 @@ class TestConfig:
         assert check(folder).end_ids == (57,)
 
     def test_own_quantisation_is_named(self, make_folder: Make) -> None:
-        facts = check(make_folder(config={"quantization_config": {"quant_method": "gptq"}}))
-        assert facts.quantised == "gptq"
+        facts = check(make_folder(config={"quantization_config": {"quant_method": "fp8"}}))
+        assert facts.quantised is not None
+        assert facts.quantised.method == "fp8"
 
     @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "generation_config.json"])
     def test_nested_without_end(self, make_folder: Make, name: str) -> None:

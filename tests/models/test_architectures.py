@@ -133,7 +133,6 @@ def test_a_state_that_cannot_be_rewound_is_refused_and_still_decodes(kind, tmp_p
         name="Target",
         precision="fp32",
         device=torch.device("cpu"),
-        pause=lambda: None,
     )
     assert not loaded.rewinding.holds
     record = run(offered(tmp_path, draft="target"), "ngram")

@@ -21,7 +21,7 @@ def edited(path, **changes):
 
 def loaded(folder):
     where = torch.device("cpu")
-    return load(folder, name="tiny", precision="fp32", device=where, pause=lambda: None)
+    return load(folder, name="tiny", precision="fp32", device=where)
 
 
 def test_a_whole_folder_has_no_notes(tmp_path):

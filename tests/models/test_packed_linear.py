@@ -125,8 +125,8 @@ from pathlib import Path
 import psutil, torch
 from transformers import LlamaConfig, LlamaForCausalLM
 from app.library.preflight import check
+from app.models.int8_linear import INT8
 from app.models.loading import load_weights
-from app.models.fused_linear import fuse
 from app.models.packed_linear import PACKED
 
 def load(folder):
@@ -150,14 +150,14 @@ thread.start()
 model = load(sys.argv[2])
 done = True
 thread.join()
-assert model.kernel.startswith(PACKED), model.kernel
+assert model.kernel.startswith((PACKED, INT8)), model.kernel
 print((max(peak, resident().rss) - before) / model.weight_bytes)
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is counted as on Linux")
 @pytest.mark.parametrize("stored", DTYPES)
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 def test_loading_never_holds_the_weights_twice(tmp_path, precision, stored):
     from transformers import LlamaConfig, LlamaForCausalLM
 

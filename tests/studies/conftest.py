@@ -4,11 +4,12 @@ import pytest
 
 from app import files
 from app.library.catalogue import load_catalogue
+from app.run.preparation import preparation
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
 from app.selftest.runs import PAIR
 from app.selftest.tiny_models import write_tiny_pair
-from app.studies.workbench import Workbench, preparation
+from app.studies.workbench import Workbench
 
 
 def tiny_settings(**changes):

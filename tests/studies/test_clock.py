@@ -46,6 +46,26 @@ def test_events_are_read_after_waiting_and_without_pauses():
     assert clock.seconds(first, clock.mark()) == pytest.approx(3.0)
 
 
+def test_an_event_stands_in_the_stream_that_its_clock_is_for():
+    asked = []
+
+    class Recorded(FakeEvent):
+        def record(self, *stream):
+            asked.append(stream)
+            super().record()
+
+    EventClock(Recorded, lambda: ("of cuda:1",)).mark()
+    EventClock(Recorded).mark()
+    assert asked == [("of cuda:1",), ()]
+
+
+def test_a_long_pause_is_left_out_of_every_clock():
+    clocks = HostClock(), HostClock()
+    starts = [clock.now() for clock in clocks]
+    _off_the_clock(lambda: time.sleep(0.3), *clocks)()
+    assert all(clock.now() - start < 0.2 for clock, start in zip(clocks, starts, strict=True))
+
+
 def test_waiting_is_for_an_event_behind_everything_else():
     made = []
 

@@ -91,10 +91,12 @@ def test_clocks_that_drift_a_little_are_not():
 
 def test_layers_elsewhere_are_named():
     model = tiny_llama()
-    assert model.elsewhere == ()
+    assert model.offloaded == 0
+    layer = sum(weight.numel() for weight in model.inner.model.layers[1].parameters())
     model.inner.model.layers[1].to("meta")
-    assert model.elsewhere == ("disk",)
-    assert flags(models=(model,)) == {"offloaded": "tiny partly on disk"}
+    assert model.offloaded == pytest.approx(layer / model.parameters)
+    share = f"{100 * layer / model.parameters:.0f} %"
+    assert flags(models=(model,)) == {"offloaded": f"{share} of the weights of tiny"}
 
 
 def test_the_machine_itself_can_be_looked_at():

@@ -3,8 +3,10 @@
 from unittest.mock import MagicMock
 
 import pytest
+import talking
 import torch
 
+from app.decoding.clock import HostClock
 from app.run.events import At
 from app.run.settings import RunSettings
 from app.studies.lanes import LaneMaker
@@ -23,3 +25,17 @@ def test_drafts_end_where_the_text_may_end(ignore, guesses):
         next(asking)
     assert done.value.value.block.ids == guesses
     assert set(lane.text.end_ids) == (set() if ignore else {2})
+
+
+def test_a_draft_model_on_another_device_drafts_and_is_timed_there():
+    loaded, settings = talking.pair(), RunSettings(pair="any", prompt="any", method="draft-model")
+    at, second = At("run", "speculative"), torch.device("cpu", 0)
+    together = LaneMaker(loaded, settings, (1, 5), 64)._setup(at)
+    assert together.draft_clock is None
+    loaded.draft.model._device = second
+    apart = LaneMaker(loaded, settings, (1, 5), 64)._setup(at)
+    assert isinstance(apart.draft_clock, HostClock)
+    assert apart.draft_clock is not apart.clock
+    assert (apart.device, apart.proposer._device) == (torch.device("cpu"), second)
+    settings = RunSettings(pair="any", prompt="any", method="ngram")
+    assert LaneMaker(loaded, settings, (1, 5), 64)._setup(at).draft_clock is None

@@ -28,6 +28,9 @@ class Surroundings:
     end_ids: Collection[int]
     prompt_length: int
     device: torch.device
+    """The target's."""
+    draft_device: torch.device | None = None
+    """None without a draft model."""
     widths: DraftWidths | None = None
     """None without a draft model."""
     draft_context: int = 0
@@ -49,13 +52,13 @@ def _ngram(around: Surroundings, options: Options) -> Proposer:
 
 
 def _draft_model(around: Surroundings, options: Options) -> Proposer:
-    if around.widths is None:
+    if around.widths is None or around.draft_device is None:
         raise Problem("This pair has no draft model.", "Choose another method, or another pair.")
     return DraftModel(
         sampling=around.sampling,
         widths=around.widths,
         context=around.draft_context,
-        device=around.device,
+        device=around.draft_device,
         prompt_length=around.prompt_length,
         end_ids=around.end_ids,
     )

@@ -23,7 +23,7 @@ class Exact:
 
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Decides by `draws.accept`, left to right, and draws the next token by `draws.next`."""
-        guesses = draft.block.tensor().to(rows.law.device)
+        guesses = draft.block.tensor()
         drafted = len(draft)
         p = rows.law[:drafted].gather(1, guesses[:, None]).squeeze(1)
         q = torch.ones_like(p) if draft.law is None else _probability(draft.law, guesses)
@@ -55,10 +55,10 @@ def residual(p: Tensor, draft: Draft, place: Tensor) -> Tensor:
         return p
     inside = place.clamp(max=drafted - 1)
     if draft.law is None:
-        guess = row_at(draft.block.tensor().to(p.device), inside)
+        guess = row_at(draft.block.tensor(), inside)
         q = torch.zeros_like(p).scatter(0, guess.reshape(1), 1.0)
     else:
-        q = row_at(draft.law.to(p), inside)
+        q = row_at(draft.law.to(p.dtype), inside)
     left = (p - q).clamp(min=0.0)
     left = torch.where(place < drafted, left, p)
     total = left.sum()
@@ -66,4 +66,4 @@ def residual(p: Tensor, draft: Draft, place: Tensor) -> Tensor:
 
 
 def _probability(law: Tensor, guesses: Tensor) -> Tensor:
-    return law.to(guesses.device).gather(1, guesses[:, None]).squeeze(1)
+    return law.gather(1, guesses[:, None]).squeeze(1)

@@ -17,7 +17,7 @@ class Greedy:
 
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Compares guesses with the target's choices; uses no draw."""
-        guesses = draft.block.tensor().to(rows.best.device)
+        guesses = draft.block.tensor()
         matches = guesses == rows.best[: len(draft)]
         accepted = matches.long().cumprod(0).sum()
         return Verdict(accepted=accepted, next=row_at(rows.best, accepted))

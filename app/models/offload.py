@@ -1,0 +1,104 @@
+"""Weights that a card has no room for: where they may go, and what share of a model they are."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import weakref
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from app.files import cache_folder
+from app.run.problems import Problem
+
+_SHARE = 0.85
+"""How much of what is free the weights may take: caches and passes need room too."""
+
+
+def placement(device: torch.device, folder: Path, *, allow_offload: bool) -> dict[str, Any]:
+    """What `from_pretrained` is told of devices: all on this one, unless a card may be relieved.
+
+    A card that may be is filled first, then the machine's own memory, then a folder of the cache.
+    """
+    if not (allow_offload and device.type == "cuda"):
+        return {"device_map": {"": device}}
+    free = torch.cuda.mem_get_info(device)[0]
+    return {
+        "device_map": "sequential",
+        "max_memory": {
+            device.index or 0: int(_SHARE * free),
+            "cpu": int(_SHARE * psutil.virtual_memory().available),
+        },
+        "offload_folder": str(_on_disk(folder)),
+    }
+
+
+def share_elsewhere(inner: torch.nn.Module, device: torch.device) -> float:
+    """The share of a model's bytes that is not on this device, from 0 to 1.
+
+    What is fetched for every pass, from memory or from a file, stands on the device `meta`.
+    """
+    total = elsewhere = 0
+    for weight in inner.parameters():
+        size = weight.numel() * weight.element_size()
+        total += size
+        elsewhere += 0 if _same(weight.device, device) else size
+    return elsewhere / total if total else 0.0
+
+
+def refuse_unasked(name: str, share: float, *, allow_offload: bool) -> None:
+    """Raises Problem for a model that has not wholly come to its device, unless that is allowed."""
+    if share and not allow_offload:
+        raise Problem(
+            f"{name}: {100 * share:.0f} % of the weights did not come to the device.",
+            "Fetch the model again, or choose a smaller precision.",
+        )
+
+
+def does_not_fit(
+    name: str, precision: str, device: torch.device, *, allow_offload: bool
+) -> Problem:
+    """What to say when a device has no room for a model's weights."""
+    ways = "Choose a smaller model or precision, or close other programs that use the device"
+    if device.type == "cuda" and not allow_offload:
+        ways += (
+            "; or allow offloading (--allow-offload): the weights without room stay in the "
+            "machine's memory, which is slow, and the figures are not the card's"
+        )
+    return Problem(f"{name} in {precision} does not fit into the device's memory.", f"{ways}.")
+
+
+def quantised_does_not_fit(name: str, precision: str) -> Problem:
+    """What to say when only a part of a quantised model has room on a card."""
+    return Problem(
+        f"{name} in {precision} does not fit into the card's memory, and quantised weights cannot "
+        "be offloaded.",
+        "Choose a smaller model, or bf16 with offloading; or close other programs that use the "
+        "card.",
+    )
+
+
+def offload_note(share: float) -> str:
+    """What to know of a model of which this share of the weights is not on its device."""
+    return (
+        f"{100 * share:.0f} % of the weights are offloaded and are fetched for every pass: the "
+        "figures are not those of this card."
+    )
+
+
+def forget_with(inner: torch.nn.Module, folder: Path) -> None:
+    """Deletes what a model had to write to the disk, once the model is gone."""
+    weakref.finalize(inner, shutil.rmtree, _on_disk(folder), ignore_errors=True)
+
+
+def _on_disk(folder: Path) -> Path:
+    """Where weights of this folder are put that have to be changed for the disk."""
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    return cache_folder() / "offloaded" / name
+
+
+def _same(one: torch.device, other: torch.device) -> bool:
+    return (one.type, one.index or 0) == (other.type, other.index or 0)

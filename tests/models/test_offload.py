@@ -1,0 +1,125 @@
+"""Weights that are not on their model's device: their share, what allows them, what is said."""
+
+from types import SimpleNamespace
+
+import psutil
+import pytest
+import torch
+
+from app.library.preflight import check
+from app.models import loading, offload
+from app.models.loaded_head import LoadedHead
+from app.models.loading import load, load_weights
+from app.run.problems import Problem
+from app.run.settings import RunSettings
+from app.studies.conditions import Conditions
+from tiny_kinds import TOKENIZER, write_kind
+
+CPU, CARD = torch.device("cpu"), torch.device("cuda", 1)
+HALF_ON_DISK = {
+    "model.embed_tokens": "cpu",
+    "model.layers.0": "cpu",
+    "model.layers.1": "disk",
+    "model.norm": "cpu",
+    "model.rotary_emb": "cpu",
+    "lm_head": "cpu",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return check(write_kind(tmp_path / "tiny", "llama"))
+
+
+@pytest.fixture
+def half(monkeypatch, tmp_path):
+    """Whatever is loaded has its second layer on the disk; `cpu` is the device here."""
+    where = {"device_map": HALF_ON_DISK, "offload_folder": str(tmp_path / "offloaded")}
+    monkeypatch.setattr(loading, "placement", lambda *_, **allowed: where)
+
+
+def second_layer(model) -> float:
+    """The second layer's share of all weights, from their shapes."""
+    sizes = {name: weight.numel() for name, weight in model.inner.named_parameters()}
+    layer = sum(size for name, size in sizes.items() if name.startswith("model.layers.1."))
+    return layer / sum(sizes.values())
+
+
+def test_the_share_is_that_of_the_weights_that_lie_elsewhere(folder, half):
+    loaded = load(folder, name="tiny", precision="fp32", device=CPU, allow_offload=True)
+    share = second_layer(loaded.model)
+    assert 0.1 < share < 0.5
+    assert loaded.model.offloaded == pytest.approx(share)
+    assert loaded.facts.offloaded == pytest.approx(share)
+    assert loaded.model.device == CPU
+    assert loaded.rewinding.holds
+    assert loaded.rows.holds
+    told = f"{100 * share:.0f} % of the weights are offloaded"
+    assert any(told in note and "not those of this card" in note for note in loaded.notes)
+    (flag,) = Conditions(lambda: None, 1, models=(loaded.model,)).flags()
+    assert flag.kind == "offloaded"
+    assert flag.detail == f"{100 * share:.0f} % of the weights of tiny"
+
+
+def test_an_offloaded_model_answers_as_one_that_is_whole(folder, half, monkeypatch):
+    ids = torch.tensor([TOKENIZER("one two")["input_ids"]])
+    parted = load_weights(folder, name="tiny", precision="fp32", device=CPU, allow_offload=True)
+    monkeypatch.undo()
+    whole = load_weights(folder, name="tiny", precision="fp32", device=CPU)
+    assert whole.offloaded == 0
+    with torch.inference_mode():
+        answers = [model.inner(ids).logits for model in (parted, whole)]
+    torch.testing.assert_close(*answers)
+
+
+def test_weights_elsewhere_are_refused_where_no_one_allowed_them(folder, half):
+    # C12: a parameter on `meta` behind a load.
+    with pytest.raises(Problem, match="% of the weights did not come to the device"):
+        load(folder, name="tiny", precision="fp32", device=CPU)
+
+
+def test_everything_goes_to_the_device_unless_a_card_may_be_relieved(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1000, 4000))
+    monkeypatch.setattr(offload.psutil, "virtual_memory", lambda: SimpleNamespace(available=10**6))
+    for device, allowed in ((CARD, False), (CPU, True), (torch.device("mps"), True)):
+        found = offload.placement(device, tmp_path, allow_offload=allowed)
+        assert found == {"device_map": {"": device}}
+    found = offload.placement(CARD, tmp_path, allow_offload=True)
+    assert found["max_memory"] == {1: 850, "cpu": 850_000}
+    assert found["device_map"] == "sequential"
+    assert psutil.virtual_memory().available == 10**6
+
+
+def run_out(*args, **kwargs):
+    raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def test_a_card_without_room_names_the_choice_that_would_help(folder, monkeypatch):
+    monkeypatch.setattr(loading, "placement", lambda *_, **allowed: {"device_map": {"": "cpu"}})
+    auto = loading.transformers.AutoModelForCausalLM
+    monkeypatch.setattr(auto, "from_pretrained", run_out)
+    for allowed, named in ((False, True), (True, False)):
+        with pytest.raises(Problem, match="does not fit into the device's memory") as caught:
+            load_weights(folder, name="tiny", precision="bf16", device=CARD, allow_offload=allowed)
+        assert ("--allow-offload" in caught.value.remedy) == named
+    with pytest.raises(Problem) as caught:
+        load_weights(folder, name="tiny", precision="bf16", device=CPU)
+    assert "--allow-offload" not in caught.value.remedy
+
+
+def test_quantised_weights_that_would_have_to_be_offloaded_are_a_problem(folder, monkeypatch):
+    pytest.importorskip("bitsandbytes")
+    parts = {**HALF_ON_DISK, "model.layers.1": "cpu", "lm_head": "meta"}
+    monkeypatch.setattr(loading, "placement", lambda *_, **allowed: {"device_map": parts})
+    with pytest.raises(Problem, match="quantised weights cannot be offloaded"):
+        load_weights(folder, name="tiny", precision="nf4", device=CPU, allow_offload=True)
+
+
+def test_a_head_beside_an_offloaded_target_is_refused(folder, half):
+    target = load_weights(folder, name="tiny", precision="fp32", device=CPU, allow_offload=True)
+    with pytest.raises(Problem, match="all of its target"):
+        LoadedHead(None, target)
+
+
+def test_offloading_is_asked_for_and_never_a_default():
+    assert not RunSettings("p", "").allow_offload
