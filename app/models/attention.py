@@ -13,9 +13,10 @@ _FOLDED_ROWS = 32
 class Masks:
     """What rows start..end may see, added to their scores: [n, end] by window, made when asked."""
 
-    def __init__(self, start: int, end: int, like: Tensor) -> None:
-        """Of the type and on the device of `like`."""
+    def __init__(self, start: int, end: int, like: Tensor, *, keys: int | None = None) -> None:
+        """Of the type and on the device of `like`; with `keys`, always made, and so many long."""
         self._start, self._end, self._like = start, end, like
+        self._keys = keys
         self._made: dict[int | None, Tensor | None] = {}
 
     def of(self, window: int | None) -> Tensor | None:
@@ -26,11 +27,11 @@ class Masks:
 
     def _make(self, window: int | None) -> Tensor | None:
         alone = self._end - self._start == 1
-        if alone and (window is None or window >= self._end):
+        if self._keys is None and alone and (window is None or window >= self._end):
             return None
         device = self._like.device
         asking = torch.arange(self._start, self._end, device=device)[:, None]
-        asked = torch.arange(self._end, device=device)[None]
+        asked = torch.arange(self._keys or self._end, device=device)[None]
         hidden = asked > asking
         if window is not None:
             hidden |= asked <= asking - window

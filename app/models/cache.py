@@ -8,6 +8,9 @@ from torch import Tensor
 from transformers.cache_utils import Cache as TransformersCache
 from transformers.cache_utils import CacheLayerMixin, DynamicCache
 
+STEP = 16
+"""Keys are padded to a multiple of so many where the sums must not depend on how many there are."""
+
 
 class FixedLayer(CacheLayerMixin):  # type: ignore[misc]
     """One layer's keys and values, [batch, heads, capacity, size], filled from the front.
@@ -21,7 +24,8 @@ class FixedLayer(CacheLayerMixin):  # type: ignore[misc]
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
-        self._capacity = capacity
+        self._capacity = -(-capacity // STEP) * STEP
+        self._written = 0
         self.length = 0
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -44,7 +48,17 @@ class FixedLayer(CacheLayerMixin):  # type: ignore[misc]
         start, self.length = self.length, self.length + key_states.shape[-2]
         self.keys[:, :, start : self.length] = key_states
         self.values[:, :, start : self.length] = value_states
+        self._written = max(self._written, self.length)
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def padded(self) -> tuple[Tensor, Tensor]:
+        """Keys and values up to a multiple of STEP; what lies behind the length is to be hidden."""
+        end = -(-self.length // STEP) * STEP
+        if end > self._written:  # memory that no one has written to may hold anything
+            for held in (self.keys, self.values):
+                held[:, :, self._written : end] = 0
+            self._written = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """Length of what a mask has to cover, and its offset."""

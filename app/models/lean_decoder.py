@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from app.models.attention import Masks, attend, rotate
-from app.models.cache import FixedLayer, SequenceCache
+from app.models.cache import STEP, FixedLayer, SequenceCache
 from app.models.int8_linear import Int8Linear
 from app.models.packed_linear import PackedLinear
 from app.models.rotary_table import STEADY, RotaryTable
@@ -60,6 +60,9 @@ class LeanDecoder:
         self._layers = [_layer(layer, inner.config) for layer in inner.model.layers]
         self._norm = _norm(inner.model.norm)
         self._output = inner.lm_head
+        # Whole numbers are summed exactly at any width of a pass; so that attention hardly rounds
+        # a row otherwise in one than in another, it sums over as many keys in each.
+        self._steady = isinstance(self._output, Int8Linear)
         self._size = int(inner.model.layers[0].self_attn.head_dim)
         self._heads = int(inner.config.num_attention_heads)
         self._shared = int(inner.config.num_key_value_heads)
@@ -69,7 +72,7 @@ class LeanDecoder:
         start, end = cache.length, cache.length + len(ids)
         x = self._embeddings(ids)
         cosines, sines = self._rotary.between(start, end, x.dtype)
-        masks = Masks(start, end, x)
+        masks = Masks(start, end, x, keys=-(-end // STEP) * STEP if self._steady else None)
         for layer, held in zip(self._layers, cache.inner.layers, strict=True):
             attended = self._attend(layer, held, layer.before(x), (cosines, sines), masks)
             x = layer.out.plus(attended, x)
@@ -100,6 +103,8 @@ class LeanDecoder:
         turned = rotate(turning, *rotation)
         key = turned[:, self._heads :]
         keys, values = held.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
+        if self._steady:
+            keys, values = held.padded()
         query, mask = turned[:, : self._heads], masks.of(layer.window)
         return attend(query, keys, values, mask=mask, scale=layer.scale)
 

@@ -131,7 +131,7 @@ def _judged(divergence: Divergence) -> str:
     tokens = f"{divergence.speculative.text!r} for {divergence.baseline.text!r}"
     numbers = (
         f"{tokens}, {abs(divergence.gap):.2g} apart in the target's logits, which move by "
-        f"{divergence.moved:.2g} between passes of 1 and of {divergence.width} rows"
+        f"{divergence.moved:.2g} with the widths of passes (the round had {divergence.width} rows)"
     )
     if divergence.tie:
         return f"a numerical tie ({numbers})."

@@ -1,8 +1,10 @@
 """Where two greedy lanes first differ: a near tie that widths of passes round apart, or a fault?
 
 The target reads the text before the difference again, once at width 1 as the baseline did, once
-with the very guesses of the speculative round. A near tie has a gap no larger than what the widths
-move a logit by, twice; anything else cannot be rounding.
+with the very guesses of the speculative round, and once with what was written in short passes: the
+lanes have not read it in passes of the same widths either, which matters where activations are
+rounded to 8 bits. A near tie has a gap no larger than what the widths move a logit by, twice;
+anything else cannot be rounding.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from app.run.events import Divergence, Token
 from app.run.metrics import same_text
 from app.run.record import Repetition, RunRecord
 
+_SHORT = 7
+"""Tokens of a short pass."""
 _ROUNDINGS = 8
 """Steps of the logits' own precision that are allowed on top of what was seen to move."""
 
@@ -32,10 +36,10 @@ def find_divergence(model: CausalModel[Any], record: RunRecord) -> Divergence | 
     if found.first_difference >= min(len(fast.tokens), len(slow.tokens)):
         return None
     place = _Place.find(fast, found.first_difference)
-    here, there, precision = _rows(model, record, place)
+    here, others, precision = _rows(model, record, place)
     token, baseline = fast.tokens[place.index], slow.tokens[place.index]
     gap = float(here[baseline.id] - here[token.id])
-    moved = float((here - there).abs().max())
+    moved = max(float((here - there).abs().max()) for there in others)
     step = precision * float(here.abs().max())
     return Divergence(
         run=record.run,
@@ -74,8 +78,8 @@ class _Place:
 
 def _rows(
     model: CausalModel[Any], record: RunRecord, place: _Place
-) -> tuple[torch.Tensor, torch.Tensor, float]:
-    """Logits at the difference, at width 1 and in the round's own pass, and their relative step."""
+) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor], float]:
+    """Logits at the difference at width 1, then in the other two ways, and their relative step."""
     sampling = record.settings.sampling
     before = [*record.prompt_ids, *place.written[: place.start]]
     text = [*record.prompt_ids, *place.written[: place.index]]
@@ -83,16 +87,24 @@ def _rows(
     alone = _read(model, text, Block())
     precision = float(torch.finfo(alone.dtype).eps)
     alone = Penalties(sampling, prompt_length).apply(alone.float(), text, None)
+    stops = range(prompt_length, len(text), _SHORT)
+    short = _read(model, text, Block(), stops=stops)
+    short = Penalties(sampling, prompt_length).apply(short.float(), text, None)
     block = Block(place.guesses, device=model.device)
     wide = _read(model, before, block)
     wide = Penalties(sampling, prompt_length).apply(wide.float(), before, block)
-    return alone[0], wide[place.index - place.start], precision
+    return alone[0], (wide[place.index - place.start], short[0]), precision
 
 
-def _read(model: CausalModel[Any], text: Sequence[int], block: Block) -> torch.Tensor:
-    """Rows behind a text's last token and each guess, the text before it read in chunks."""
+def _read(
+    model: CausalModel[Any], text: Sequence[int], block: Block, *, stops: Sequence[int] = ()
+) -> torch.Tensor:
+    """Rows behind a text's last token and each guess, the text before it read in chunks.
+
+    A pass also ends at each of `stops`, places in the text.
+    """
     session = Session(model, len(text) + len(block))
-    for upto in range(MAX_CHUNK, len(text), MAX_CHUNK):
+    for upto in sorted({*range(MAX_CHUNK, len(text), MAX_CHUNK), *stops}):
         session.read(text, rows=1, upto=upto)
     if len(text) > 1:
         session.read(text, rows=1, upto=len(text) - 1)
