@@ -13,7 +13,7 @@ from app.models.cache import SequenceCache, open_cache
 from app.models.fused_linear import fuse
 from app.models.lean_decoder import LeanDecoder, known
 from app.models.machine import out_of_memory
-from app.models.packed_linear import pack, why_not_packed
+from app.models.packed_linear import convert_tables, pack, why_not_packed
 from app.models.same_answers import answers_alike
 from app.models.session import Session
 from app.run.settings import Precision
@@ -108,6 +108,7 @@ class LanguageModel:
         All weights come out in `dtype`, whatever they were loaded in.
         The lean pass is taken only if it answers as transformers' own pass does.
         """
+        convert_tables(self._inner, dtype)
         kin = known(self._inner) and why_not_packed(dtype) is None
         if kin:
             fuse(self._inner, dtype)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import torch
 
 from app.library.preflight import FolderFacts
-from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
 from app.models.language_model import LanguageModel
 from app.models.machine import out_of_memory
 from app.models.precision import DTYPES, loading_arguments, precision_note
 from app.models.proofs import Proof, prove_rewinding, prove_rows_independent
+from app.models.weight_reading import read_model
 from app.run.events import ModelFacts
 from app.run.problems import Problem
 from app.run.settings import Precision
@@ -79,14 +79,7 @@ def load_weights(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            inner, info = transformers.AutoModelForCausalLM.from_pretrained(
-                folder.folder,
-                device_map={"": device},
-                output_loading_info=True,
-                use_safetensors=True,
-                **FROM_FOLDERS_ONLY,
-                **arguments,
-            )
+            inner, info = read_model(folder, mapped=packs, device_map={"": device}, **arguments)
     except torch.OutOfMemoryError:
         raise out_of_memory(name) from None
     except Exception as error:  # the libraries raise anything for a file that is not whole

@@ -70,6 +70,15 @@ def pack(model: nn.Module, dtype: torch.dtype) -> str:
     return PACKED if hindrance is None else f"plain, as {hindrance}"
 
 
+def convert_tables(model: nn.Module, dtype: torch.dtype) -> None:
+    """Brings the embeddings into `dtype`: to be done before anything else is in memory, as the
+    largest matrix is in memory twice while it is converted.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Embedding):
+            _convert(module, dtype)
+
+
 def _pack_layers(model: nn.Module, dtype: torch.dtype) -> None:
     plain = [
         (parent, name, child)

@@ -30,8 +30,22 @@ class Prepared(Struct, frozen=True, tag=True):
     head: ModelFacts | None = None
 
 
+class DeviceMemory(Struct, frozen=True):
+    """The memory of a device that models can be loaded onto, in bytes."""
+
+    name: str
+    """As settings name it: "cuda:1"."""
+    title: str
+    """As a person knows it."""
+    free_bytes: int
+    """What a run can still take, when it was asked for."""
+    total_bytes: int
+
+
 class EngineReady(Struct, frozen=True, tag=True):
     """The engine has imported what it needs and waits for commands."""
 
     torch: str
     device: str
+    memory: tuple[DeviceMemory, ...] = ()
+    """Of every device here, when the engine began; the one that is taken by itself first."""

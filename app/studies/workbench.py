@@ -9,6 +9,7 @@ from datetime import datetime
 import torch
 
 from app.library.catalogue import Catalogue
+from app.models.devices import device_memory
 from app.models.machine import (
     PeakWatch,
     choose_device,
@@ -56,7 +57,8 @@ class Workbench:
 
     def ready(self) -> EngineReady:
         """The library and the device that models will run on."""
-        return EngineReady(str(torch.__version__), device_name(choose_device(None)))
+        name = device_name(choose_device(None))
+        return EngineReady(str(torch.__version__), name, memory=device_memory())
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
         """Fetches, converts, loads and proves the models of a pair, unless they are ready.
