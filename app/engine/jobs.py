@@ -15,7 +15,7 @@ from app.engine.protocol import CountTokens, JobCancelled, JobProblem, TokenCoun
 from app.run.auditing import Audit, Audited
 from app.run.events import Outcome, Progress, RunEnded, RunEvent, RunStarted
 from app.run.preparation import EngineReady, Prepare, Prepared
-from app.run.problems import Cancelled, Problem
+from app.run.problems import Cancelled, Problem, release_frames
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
@@ -156,12 +156,3 @@ class Engine:
         what = "".join(traceback.format_exception_only(fault)).strip()
         release_frames(fault)
         return f"A fault in Foretoken: {what}", f"The details are in {self._log_file}."
-
-
-def release_frames(error: BaseException | None) -> None:
-    """Lets go of what an exception and those behind it hold in their frames: tensors, above all."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from app.library.preflight import FolderFacts
+from app.models.exhausted import is_out_of_memory, memory_guard
 from app.models.language_model import LanguageModel
 from app.models.machine import out_of_memory
 from app.models.precision import DTYPES, loading_arguments, precision_note
@@ -80,9 +81,9 @@ def load_weights(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             inner, info = read_model(folder, mapped=packs, device_map={"": device}, **arguments)
-    except torch.OutOfMemoryError:
-        raise out_of_memory(name) from None
     except Exception as error:  # the libraries raise anything for a file that is not whole
+        if is_out_of_memory(error):
+            raise out_of_memory(name) from None
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if "ignore_mismatched_sizes" in reason:  # the library's advice, which would ruin the model
             raise _mismatch(name, "its config.json asks for weights of other shapes") from None
@@ -101,7 +102,8 @@ def load_weights(
         unused_weights=tuple(unused),
     )
     if packs:
-        model.pack(DTYPES[precision])
+        with memory_guard(name):
+            model.pack(DTYPES[precision])
     return model
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 
 class Problem(Exception):
     """Something a person can mend: one sentence says what is wrong, another what to do."""
@@ -21,3 +23,12 @@ class ContextFull(Problem):
 
 class Cancelled(Exception):
     """Raised between two forward passes when a person has asked to stop."""
+
+
+def release_frames(error: BaseException | None) -> None:
+    """Lets go of what an exception and those behind it hold in their frames: tensors, above all."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 import torch
 
 from app.library.catalogue import Catalogue
 from app.models.devices import device_memory
+from app.models.exhausted import memory_guard
 from app.models.machine import (
     PeakWatch,
     choose_device,
@@ -32,7 +34,7 @@ from app.run.events import (
 from app.run.identities import violations
 from app.run.methods import Method
 from app.run.preparation import EngineReady, Prepare, Prepared
-from app.run.problems import Cancelled, ContextFull, Problem
+from app.run.problems import Cancelled, ContextFull, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
 from app.studies.audit import audit_lane
@@ -82,7 +84,8 @@ class Workbench:
         entry = self._catalogue.pair(wanted.pair)
         if self._pair is None or self._pair.wanted != wanted:
             self.release()
-            self._pair = load_pair(self._catalogue, entry, wanted, report=report, pause=pause)
+            with _freeing(f"while {entry.title} was loaded"):
+                self._pair = load_pair(self._catalogue, entry, wanted, report=report, pause=pause)
         return self._pair
 
     def run(
@@ -116,7 +119,9 @@ class Workbench:
         """
         wanted.check()
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
-        return audit_lane(_lane_maker(pair, wanted.settings), wanted, report=report, pause=pause)
+        maker = _lane_maker(pair, wanted.settings)
+        with _freeing("in an audit"):
+            return audit_lane(maker, wanted, report=report, pause=pause)
 
     def count_tokens(self, prompt: str, *, system: str = "", raw: bool = False) -> int:
         """Tokens of a prompt as the loaded target reads it. Raises Problem if nothing is loaded."""
@@ -129,6 +134,19 @@ class Workbench:
         self._pair = None
         gc.collect()
         release_memory()
+
+
+@contextmanager
+def _freeing(what: str) -> Iterator[None]:
+    """Exhausted memory becomes a Problem; whatever stops the work, what it took is given back."""
+    try:
+        with memory_guard(what):
+            yield
+    except (Cancelled, Problem) as stop:
+        release_frames(stop)
+        gc.collect()
+        release_memory()
+        raise
 
 
 def preparation(settings: RunSettings) -> Prepare:
@@ -146,8 +164,10 @@ def _events(
     device = maker.pair.target.model.device
     peak, conditions = PeakWatch(device), watch(device, maker.pair.models)
     stop: Exception | None = None
+    divergence = None
     try:
-        _warm_up(maker, report=report, pause=pause)
+        with _freeing("while the models were warmed up"):
+            _warm_up(maker, report=report, pause=pause)
         conditions.sample()
         for event in lane_events(maker, run, pause):
             record.apply(event)
@@ -155,12 +175,16 @@ def _events(
                 peak.sample()
                 conditions.sample()
             yield event
+        with _freeing("while the lanes' first difference was read again"):
+            divergence = find_divergence(maker.pair.target.model, record)
     except (Cancelled, Problem) as reason:
         stop = reason
+        release_frames(stop)
+        gc.collect()
+        release_memory()
     peak_bytes = peak.bytes
     flags = conditions.flags()
     seen = [ConditionsSeen(run, flags)] if flags else []
-    divergence = None if stop else find_divergence(maker.pair.target.model, record)
     for last in (*unfinished(record), *seen, *([divergence] if divergence else [])):
         record.apply(last)
         yield last
