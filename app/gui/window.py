@@ -38,7 +38,7 @@ from app.run.events import (
     RunEnded,
     RunStarted,
 )
-from app.run.preparation import Prepared
+from app.run.preparation import EngineReady, Prepared
 from app.run.record import RunRecord
 
 NUMBERS_S = 0.3
@@ -239,6 +239,8 @@ class MainWindow(QMainWindow):
 
     def _take(self, message: Message) -> None:
         """Minds what a message means for the page beyond the record."""
+        if isinstance(message, EngineReady | Prepared):
+            self.page.take_devices(self._link.memory)
         if isinstance(message, RunStarted):
             self.running.show_record(self._link.record)
         elif isinstance(message, Prepared):
@@ -339,7 +341,7 @@ class MainWindow(QMainWindow):
 
     def _adopt(self, catalogue: Catalogue, pair: str) -> None:
         """Takes on another catalogue, and chooses a pair of it."""
-        self.page.form.take_catalogue(catalogue)
+        self.page.take_catalogue(catalogue)
         self.page.form.choose_pair(pair)
         self.show_playground()
         title = catalogue.pair(pair).title

@@ -6,6 +6,8 @@ a CPU (tests/benchmarks/notes.md); on a graphics card nothing has been measured 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from app.library.head_folder import HeadShape
@@ -24,6 +26,32 @@ _OF_LIBRARIES = {"cpu": 20 << 20, "mps": 256 << 20, "cuda": 512 << 20}
 """Kernels, their own memory, and on a card its context."""
 _TOKENIZER = 13
 """A tokenizer in the machine's memory, as a multiple of its file."""
+
+
+class Part(NamedTuple):
+    """A part of what is held, for whoever shows it."""
+
+    name: str
+    """The field of `Held`."""
+    title: str
+    meaning: str
+
+
+PARTS = (
+    Part("target", "Target", "Its weights, in the precision that they are held in."),
+    Part("draft", "Draft", "The weights of what guesses ahead: a draft model or a draft head."),
+    Part(
+        "caches",
+        "Caches",
+        "The keys and values of every session, taken for the longest text that there may be.",
+    ),
+    Part(
+        "working",
+        "Working space",
+        "What a pass over the prompt needs for a moment, and what libraries take for themselves.",
+    ),
+)
+"""The parts in the order in which they are shown."""
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -176,12 +204,14 @@ def _caches(plan: Plan) -> tuple[int, int]:
 
 def _working(size: ModelSize, precision: Precision, device: str, *, plan: Plan) -> int:
     """The widest moment of a prompt's pass or of a round, and what libraries take."""
-    shape, rows = size.shape, min(_CHUNK, plan.tokens)
+    shape = size.shape
+    tokens = min(plan.tokens, shape.context_length or plan.tokens)
+    rows = min(_CHUNK, tokens)
     vectors = (shape.heads + 2 * shape.key_value_heads) * shape.head_size
     inside = 2 * (size.feed_forward - 1) * shape.intermediate
     numbers = 4 * shape.hidden + inside + 3 * vectors
     passed = rows * numbers * (_bytes(precision) + _COMPUTED)
-    masks = 2 * rows * plan.tokens * _bytes(precision)
+    masks = 2 * rows * tokens * _bytes(precision)
     rounds = _ROWS_AT_ONCE * (plan.draft_length + 1) * shape.vocabulary * 4
     libraries = _OF_LIBRARIES[device.partition(":")[0]]
     tokenizer = _TOKENIZER * size.tokenizer if _is_cpu(device) else 0

@@ -58,7 +58,10 @@ def main(catalogue, pair, small, said):
     torch.set_num_threads(1)
     settings = msgspec.json.decode(said, type=RunSettings)
     bench = Workbench(load_catalogue([Path(catalogue)]))
-    run(bench, msgspec.structs.replace(settings, pair=small))
+    warm = msgspec.structs.replace(
+        settings, pair=small, method="ngram", prompt=settings.prompt[:600]
+    )
+    run(bench, warm)
     bench.release()
     gc.collect()
     return_free_memory()
