@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 
+from app.library.shape import Shape
 from app.run.methods import Drafter
 from app.run.settings import Precision
 
@@ -63,6 +64,8 @@ class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     download_bytes: _Bytes | None = None
     """What fetching it transfers, where the catalogue knows."""
     note: str = ""
+    shape: Shape | None = None
+    """Its sizes, where the catalogue knows them all."""
 
 
 class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

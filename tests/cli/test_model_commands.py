@@ -8,6 +8,10 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models
 
 from app.library.kept import converted_root
+from app.models import devices
+from app.run.preparation import DeviceMemory
+from app.selftest.runs import PAIR
+from app.selftest.tiny_models import write_tiny_pair
 
 
 @pytest.fixture(autouse=True)
@@ -98,3 +102,16 @@ def test_a_pair_is_not_removed(call):
     assert "smollm2-135m-instruct" in done.err
     nothing = call("models", "remove", "smollm2-135m-instruct", "--yes")
     assert (nothing.code, "keeps nothing" in nothing.out) == (0, True)
+
+
+def test_fit_draws_a_bar_and_fails_for_what_does_not_fit(call, tmp_path, monkeypatch):
+    write_tiny_pair()
+    done = call("models", "fit", PAIR, "--context", "200", "--precision", "fp32")
+    assert done.code == 0
+    assert "cpu [" in done.out
+    assert "Caches: " in done.out
+    free = DeviceMemory("cpu", "CPU", 1_000_000, 2_000_000)
+    monkeypatch.setattr(devices, "device_memory", lambda: (free,))
+    done = call("models", "fit", PAIR, "--device", "cpu")
+    assert done.code == 1
+    assert "Does not fit: " in done.out
