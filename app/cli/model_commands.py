@@ -14,6 +14,7 @@ from app.cli.catalogued import catalogue, models_named
 from app.cli.comparison_table import show_comparison
 from app.cli.hub_login import login, logout
 from app.cli.interrupt import STOPPED, Interrupt
+from app.cli.memory_bar import show_fit
 from app.cli.model_tables import (
     megabytes,
     show_check,
@@ -29,14 +30,17 @@ from app.library.catalogue import Catalogue
 from app.library.checking import Check, check_named
 from app.library.comparing import compare_named
 from app.library.entries import HubSource
+from app.library.fitting import fit as fit_plan
 from app.library.hash_check import check_hashes, files_of
 from app.library.kept import kept_of
 from app.library.kept import remove as remove_kept
+from app.library.memory_plan import Wish, plan_of, sizes_of
 from app.library.overview import overview
 from app.library.scan import scan as scan_machine
 from app.library.sources import fetch as fetch_model
 from app.library.sources import look
 from app.run.problems import Cancelled, Problem
+from app.run.settings import Precision
 
 models = typer.Typer(help="What is on offer, and what of it is on this machine.")
 models.command()(login)
@@ -132,6 +136,29 @@ def compare(
     else:
         show_comparison(results(), found)
     raise typer.Exit(0 if found.fits else 1)
+
+
+@models.command()
+def fit(
+    pair: Annotated[str, typer.Argument(help="A pair of the catalogue.")],
+    context: Annotated[int, typer.Option(min=1, help="Tokens of prompt and text together.")] = 4096,
+    precision: Annotated[Precision | None, typer.Option(help="The target's.")] = None,
+    draft_precision: Annotated[Precision | None, typer.Option(help="The draft model's.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
+) -> None:
+    """Tell whether a pair fits into the memory that is free now; exit code 0 if it does."""
+    from app.models.devices import device_memory  # torch takes seconds
+
+    devices = device_memory()
+    wish = Wish(
+        tokens=context,
+        precision=precision,
+        draft_precision=draft_precision,
+        device=device,
+    )
+    found = fit_plan(plan_of(sizes_of(catalogue(), pair), wish, devices), devices)
+    show_fit(results(), found)
+    raise typer.Exit(1 if found.verdict == "does not fit" else 0)
 
 
 @models.command()

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from app.decoding.contracts import Answer, Read, Request, Role, Unread
 from app.decoding.loop import LaneEvent, Steps
+from app.models.exhausted import memory_guard
 from app.models.head_session import HeadSession
 from app.models.session import Session
 from app.run.events import FirstToken, RoundCommitted
@@ -46,11 +47,12 @@ class Sessions:
             session.unread(text)
 
     def answer(self, request: Request) -> Answer:
-        """Runs the pass."""
+        """Runs the pass. Raises Problem when the device's memory is exhausted."""
         session = self._sessions[request.role]
         if isinstance(request, Unread):
             return session.unread(request.text)
-        return session.read(request.text, request.block, rows=request.rows, upto=request.upto)
+        with memory_guard(f"in a pass of the {request.role}"):
+            return session.read(request.text, request.block, rows=request.rows, upto=request.upto)
 
 
 def run_lane(steps: Steps, reader: Reader, pause: Pause) -> Iterator[LaneEvent]:

@@ -31,6 +31,7 @@ from app.decoding.draft_length import DraftLength
 from app.decoding.randomness import Stream, draw
 from app.decoding.round_watch import RoundWatch
 from app.decoding.sampling import Penalties
+from app.models.exhausted import is_out_of_memory
 from app.models.machine import on_device, out_of_memory
 from app.models.session import MAX_CHUNK, Block, Reading
 from app.run.events import (
@@ -90,7 +91,9 @@ def decode(lane: LaneSetup) -> Steps:
         finish = yield from loop.run()
     except Cancelled:
         finish = "cancelled"
-    except (Problem, torch.OutOfMemoryError) as failure:
+    except Exception as failure:
+        if not (isinstance(failure, Problem) or is_out_of_memory(failure)):
+            raise
         yield from loop.abandoned()
         yield loop.ended("failed")
         if isinstance(failure, Problem):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from app.library.catalogue import Catalogue
 from app.run.preparation import Prepare, Prepared
+from app.run.problems import Cancelled, Problem, release_frames
 from app.run.teaching import Taught, Teach
 from app.studies.workbench import Pause, Report, Workbench
 from app.training.teaching import Point, teach
@@ -34,5 +35,8 @@ class TorchBench(Workbench):
         self.release()
         try:
             return teach(self._catalogue, wanted, report=report, point=point, pause=pause)
+        except (Cancelled, Problem) as stop:
+            release_frames(stop)
+            raise
         finally:
             self.release()

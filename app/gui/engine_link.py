@@ -28,7 +28,14 @@ from app.run.events import (
     RunEnded,
     RunStarted,
 )
-from app.run.preparation import EngineReady, Prepare, Prepared, Release, Released
+from app.run.preparation import (
+    DeviceMemory,
+    EngineReady,
+    Prepare,
+    Prepared,
+    Release,
+    Released,
+)
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
@@ -84,6 +91,8 @@ class EngineLink:
         self._clock = clock
         self._since = clock()
         self._device = ""
+        self.memory: tuple[DeviceMemory, ...] = ()
+        """What was free on each device when the engine began."""
         self._waiting: Run | None = None
         self._wanted: Prepare | None = None
         self._questions = 0
@@ -272,6 +281,7 @@ class EngineLink:
     def _on_ready(self, message: EngineReady) -> None:
         self.phase = "working" if self.job else "ready"
         self._device = message.device
+        self.memory = message.memory
 
     def _on_progress(self, message: Progress) -> None:
         self.progress = message

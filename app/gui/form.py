@@ -17,7 +17,7 @@ from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
 from app.library.overview import Overview
 from app.run.methods import METHODS
-from app.run.preparation import DeviceName, Prepare
+from app.run.preparation import DeviceMemory, Prepare
 from app.run.settings import OptionValue, Precision, RunSettings, Sampling
 
 
@@ -37,7 +37,7 @@ class Form(QWidget):
         self._notes: tuple[str, ...] = ()
         self._reasons: Mapping[str, str] = {}
         self.rows: dict[str, Row] = {}
-        self._devices: tuple[DeviceName, ...] = ()
+        self._devices: tuple[DeviceMemory, ...] = ()
         self._option_rows: dict[str, dict[str, Row]] = {}
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(12, 10, 12, 6)
@@ -79,10 +79,10 @@ class Form(QWidget):
             allow_offload=self._value("allow_offload"),
         )
 
-    def offer_devices(self, devices: Sequence[DeviceName]) -> None:
+    def offer_devices(self, devices: Sequence[DeviceMemory]) -> None:
         """Offers the devices of this machine, if there is anything to choose."""
         self._devices = tuple(devices)
-        named = [(device.name, device.id) for device in devices]
+        named = [(device.title, device.name) for device in devices]
         self._choice("device").offer([("The best here", None), *named])
         self._choice("draft_device").offer([("The target's device", None), *named])
         self._refresh()
@@ -311,7 +311,7 @@ class Form(QWidget):
         several, pair = len(self._devices) > 1, self.pair
         self.rows["device"].set_visible(several)
         self.rows["draft_device"].set_visible(several and pair is not None and bool(pair.draft))
-        cards = [device for device in self._devices if device.id.startswith("cuda")]
+        cards = [device for device in self._devices if device.name.startswith("cuda")]
         self.rows["allow_offload"].set_visible(bool(cards))
         for owner, rows in self._option_rows.items():
             for row in rows.values():

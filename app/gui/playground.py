@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QFrame,
@@ -21,12 +23,14 @@ from app.gui.form import Form
 from app.gui.form_page import form_panel, lay_out
 from app.gui.lane_view import LaneView
 from app.gui.legend import Legend
+from app.gui.memory_desk import MemoryDesk
 from app.gui.plain import scaled_font, tip
 from app.gui.prompt_panel import PromptPanel
 from app.gui.strips import Notice, ProgressStrip
 from app.gui.token_card import TokenCard
 from app.gui.verdict import Verdict
 from app.library.catalogue import Catalogue
+from app.run.preparation import DeviceMemory
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
 
@@ -47,6 +51,7 @@ class Playground(QWidget):
         self.run_button, self.stop_button = QPushButton("Run both lanes"), QPushButton("Stop")
         self.continue_button = QPushButton("Continue")
         self.run_button.setObjectName("run")
+        self.memory = MemoryDesk(catalogue, colours)
         self.verdict = Verdict()
         self.progress, self.notice = ProgressStrip(), Notice()
         self.lanes = (
@@ -63,6 +68,18 @@ class Playground(QWidget):
         lay_out(self, self._left(), (self.verdict, self.progress, self.notice, self._middle()))
         for lane in self.lanes:
             lane.inspected.connect(self.card.show_span)
+        self.form.changed.connect(self._renew_memory)
+        self.form.pair_changed.connect(self.memory.forget)
+
+    def take_devices(self, devices: Sequence[DeviceMemory]) -> None:
+        """Compares with what is free on these devices from now on."""
+        self.memory.take_devices(devices)
+        self._renew_memory()
+
+    def take_catalogue(self, catalogue: Catalogue) -> None:
+        """Offers the pairs of another catalogue."""
+        self.memory.take_catalogue(catalogue)
+        self.form.take_catalogue(catalogue)
 
     def settings(self) -> RunSettings:
         """What would be run now."""
@@ -95,6 +112,7 @@ class Playground(QWidget):
     def set_colours(self, colours: Colours) -> None:
         """Takes on another scheme."""
         self.legend.set_colours(colours)
+        self.memory.bar.set_colours(colours)
         self.charts.set_colours(colours)
         self.card.set_colours(colours)
         for lane in self.lanes:
@@ -122,9 +140,13 @@ class Playground(QWidget):
         fast.promise.setToolTip(tip("\n".join(record.notes)) if record.notes else "")
         slow.setVisible(record.settings.baseline)
 
+    def _renew_memory(self) -> None:
+        self.memory.show(self.settings())
+
     def _left(self) -> QWidget:
         panel, column = form_panel(spacing=4)
         column.addWidget(_FormScroll(self.form))
+        column.addWidget(self.memory.bar)
         column.addWidget(self.prompt, 1)
         buttons = QHBoxLayout()
         buttons.setContentsMargins(12, 0, 12, 0)

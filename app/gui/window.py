@@ -219,10 +219,12 @@ class MainWindow(QMainWindow):
 
     def _take(self, message: Message) -> None:
         """Minds what a message means for the page beyond the record."""
+        if isinstance(message, EngineReady | Prepared):
+            self.page.take_devices(self._link.memory)
         if isinstance(message, RunStarted):
             self.running.show_record(self._link.record)
         elif isinstance(message, EngineReady):
-            self.page.form.offer_devices(message.devices)
+            self.page.form.offer_devices(message.memory)
         elif isinstance(message, Released):
             self.page.notice.show_news(released_words(message))
         elif isinstance(message, Prepared):
@@ -334,7 +336,7 @@ class MainWindow(QMainWindow):
 
     def _take_catalogue(self, catalogue: Catalogue) -> None:
         """Takes on another catalogue, wherever there is one."""
-        self.page.form.take_catalogue(catalogue)
+        self.page.take_catalogue(catalogue)
         self.training.take_catalogue(catalogue)
         self.stock.take_catalogue(catalogue)
         self.standings.take_catalogue(catalogue)

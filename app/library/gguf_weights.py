@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -36,6 +36,8 @@ _IN_LAYER = {
     "ffn_down": "mlp.down_proj",
 }
 _LAYER = re.compile(r"^blk\.(\d+)\.(\w+)\.(weight|bias)$")
+_STEP = 4 << 20
+"""Bytes of float32 that are made at a time, or one head's rows if those are more."""
 Array = npt.NDArray[np.float32]
 
 
@@ -81,7 +83,7 @@ def write_weights(
     report: Callable[[Progress], None],
     pause: Pause,
 ) -> None:
-    """Writes every tensor as float32. Holds one tensor in memory at a time.
+    """Writes every tensor as float32, some rows at a time: no tensor is in memory as a whole.
 
     Raises Problem for tensors unknown to a Llama or too large for the disk.
     """
@@ -94,9 +96,9 @@ def write_weights(
         for tensor in source.tensors:
             pause()
             report(Progress("Converting the model", done, total, "bytes"))
-            values = _values(tensor, heads)
-            file.write(values.data)
-            done += values.nbytes
+            for values in _rows(source.path, tensor, heads):
+                file.write(values.data)
+                done += values.nbytes
         # The rename that follows must not reach the disk before the bytes do.
         file.flush()
         os.fsync(file.fileno())
@@ -119,17 +121,30 @@ def _header(tensors: list[ReaderTensor]) -> bytes:
     return text + b" " * (-len(text) % 8)
 
 
-def _values(tensor: ReaderTensor, heads: Heads) -> Array:
-    """The tensor as float32, contiguous, its rows in transformers' order."""
+def _rows(path: Path, tensor: ReaderTensor, heads: Heads) -> Iterator[Array]:
+    """The tensor as float32, some rows after the other, in transformers' order.
+
+    Its bytes are read from the file: what is read of a map would stay in memory.
+    """
+    order = {".attn_q.": heads.query, ".attn_k.": heads.key}
+    count = next((number for part, number in order.items() if part in tensor.name), 0)
+    stored = tensor.data
+    rows, width = len(stored), stored[:1].size
+    together = rows // count if count else 1  # rows that are reordered among themselves
+    step = max(_STEP // max(4 * int(tensor.n_elements) // rows * together, 1), 1) * together
+    for start in range(0, rows, step):
+        size = min(step, rows - start)
+        offset = int(tensor.data_offset) + start * width * stored.itemsize
+        read = np.fromfile(path, dtype=stored.dtype, count=size * width, offset=offset)
+        values = _values(read.reshape(size, *stored.shape[1:]), tensor)
+        yield np.ascontiguousarray(_rows_apart(values, size // together) if count else values)
+
+
+def _values(stored: npt.NDArray[np.generic], tensor: ReaderTensor) -> Array:
     try:
-        values = np.asarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)
+        return np.asarray(dequantize(stored, tensor.tensor_type), dtype=np.float32)
     except NotImplementedError as error:
         raise _unreadable(tensor.tensor_type) from error
-    if ".attn_q." in tensor.name:
-        values = _rows_apart(values, heads.query)
-    elif ".attn_k." in tensor.name:
-        values = _rows_apart(values, heads.key)
-    return np.ascontiguousarray(values)
 
 
 def _rows_apart(values: Array, heads: int) -> Array:

@@ -32,7 +32,21 @@ class _TextConfig(msgspec.Struct, frozen=True):
     num_hidden_layers: int | None = None
     num_attention_heads: int | None = None
     num_key_value_heads: int | None = None
+    head_dim: int | None = None
+    intermediate_size: int | None = None
     max_position_embeddings: int | None = None
+    tie_word_embeddings: bool | None = None
+    n_embd: int | None = None
+    """GPT-2's word for the hidden size; its other sizes follow."""
+    n_layer: int | None = None
+    n_head: int | None = None
+    n_positions: int | None = None
+    ffn_dim: int | None = None
+    """OPT's word for the intermediate size."""
+    moe_intermediate_size: int | None = None
+    num_experts: int | None = None
+    num_local_experts: int | None = None
+    n_routed_experts: int | None = None
     eos_token_id: Ids = None
     dtype: str | None = None
     torch_dtype: str | None = None

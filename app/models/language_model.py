@@ -10,11 +10,18 @@ import torch
 from torch import Tensor
 
 from app.models.cache import SequenceCache, open_cache
+from app.models.exhausted import memory_guard
 from app.models.fused_linear import fuse
 from app.models.lean_decoder import LeanDecoder, known
-from app.models.machine import out_of_memory
 from app.models.offload import share_elsewhere
-from app.models.packed_linear import Advance, pack, unwatched, why_not_packed
+from app.models.packed_linear import (
+    Advance,
+    computing,
+    convert_tables,
+    pack,
+    unwatched,
+    why_not_packed,
+)
 from app.models.same_answers import answers_alike
 from app.models.session import Session
 
@@ -112,6 +119,7 @@ class LanguageModel:
         `advance` is told how many layers are packed next, and may raise; the model is then of no
         use.
         """
+        convert_tables(self._inner, computing(held), advance)
         kin = known(self._inner) and why_not_packed(held) is None
         if kin:
             fuse(self._inner, held, advance)
@@ -156,12 +164,10 @@ class LanguageModel:
         if self._lean is not None:
             return self.forward_with_features(ids, cache, rows)[0]
         keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
-        try:
+        with memory_guard(self.name):
             output = self._inner(
                 input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}, **keep
             )
-        except torch.OutOfMemoryError:
-            raise out_of_memory(self.name) from None
         cache.advance(len(ids))
         logits: Tensor = output.logits[0]
         return logits[len(logits) - rows :]
@@ -175,7 +181,7 @@ class LanguageModel:
         Only for models whose logits are their output layer's answer to these features. Raises
         Problem when the device's memory is exhausted.
         """
-        try:
+        with memory_guard(self.name):
             if self._lean is not None:
                 states = self._lean.states(ids, cache)
             else:
@@ -184,8 +190,6 @@ class LanguageModel:
                 ).last_hidden_state[0]
             cache.advance(len(ids))
             logits: Tensor = self._inner.get_output_embeddings()(states[len(ids) - rows :])
-        except torch.OutOfMemoryError:
-            raise out_of_memory(self.name) from None
         return logits, states
 
     @torch.inference_mode()

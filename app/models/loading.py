@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from app.library.preflight import FolderFacts
-from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
+from app.models.exhausted import is_out_of_memory, memory_guard
 from app.models.int8_linear import linear_share
 from app.models.language_model import LanguageModel
 from app.models.offload import (
@@ -23,9 +23,10 @@ from app.models.offload import (
 from app.models.precision import DTYPES, loading_arguments
 from app.models.proofs import Proof, prove_rewinding, prove_rows_independent
 from app.models.stages import Stages, unseen
+from app.models.weight_reading import read_model
 from app.models.weights_note import weights_note
 from app.run.events import ModelFacts
-from app.run.problems import Cancelled, Problem
+from app.run.problems import Cancelled, Problem, release_frames
 
 _MAPPED = ("float32", "bfloat16", "float16")
 """Stored types that a file is mapped in, instead of being read and converted as a whole."""
@@ -105,19 +106,18 @@ def load_weights(
     try:
         with warnings.catch_warnings(), stages.reading(f"reading {name} in {precision}"):
             warnings.simplefilter("ignore")
-            inner, info = transformers.AutoModelForCausalLM.from_pretrained(
-                folder.folder,
-                output_loading_info=True,
-                use_safetensors=True,
+            inner, info = read_model(
+                folder,
+                mapped=packs,
                 **placement(device, folder.folder, allow_offload=allow_offload),
-                **FROM_FOLDERS_ONLY,
                 **arguments,
             )
     except Cancelled:
         raise
-    except torch.OutOfMemoryError:
-        raise does_not_fit(name, precision, device, allow_offload=allow_offload) from None
     except Exception as error:  # the libraries raise anything for a file that is not whole
+        if is_out_of_memory(error):
+            release_frames(error)
+            raise does_not_fit(name, precision, device, allow_offload=allow_offload) from None
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if "ignore_mismatched_sizes" in reason:  # the library's advice, which would ruin the model
             raise _mismatch(name, "its config.json asks for weights of other shapes") from None
@@ -146,7 +146,8 @@ def load_weights(
     elif packs:
         layers = sum(type(layer) is nn.Linear for layer in inner.modules())
         advance = stages.counted(f"packing {name}", layers, "layers")
-        model.pack(DTYPES[precision], advance)
+        with memory_guard(name):
+            model.pack(DTYPES[precision], advance)
     return model
 
 

@@ -15,7 +15,6 @@ from torch import Tensor
 from app import __version__
 from app.models.card import card_limits
 from app.run.events import Environment
-from app.run.preparation import DeviceName
 from app.run.problems import Problem
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "bitsandbytes", "accelerate")
@@ -39,11 +38,6 @@ def choose_device(wanted: str | None) -> torch.device:
             "card.",
         )
     return same[0]
-
-
-def device_names() -> tuple[DeviceName, ...]:
-    """Every device that models can be loaded onto, the best first."""
-    return tuple(DeviceName(str(device), device_name(device)) for device in _found())
 
 
 def make_current(device: torch.device) -> None:

@@ -68,7 +68,9 @@ def does_not_fit(
             "; or allow offloading (--allow-offload): the weights without room stay in the "
             "machine's memory, which is slow, and the figures are not the card's"
         )
-    return Problem(f"{name} in {precision} does not fit into the device's memory.", f"{ways}.")
+    return Problem(
+        f"The device's memory is exhausted: {name} in {precision} does not fit.", f"{ways}."
+    )
 
 
 def quantised_does_not_fit(name: str, precision: str) -> Problem:

@@ -91,6 +91,15 @@ def pack(model: nn.Module, held: torch.dtype, advance: Advance = unwatched) -> s
     return INT8 if held == torch.int8 else PACKED
 
 
+def convert_tables(model: nn.Module, dtype: torch.dtype, advance: Advance) -> None:
+    """Brings the embeddings into `dtype`: to be done before anything else is in memory, as the
+    largest matrix is in memory twice while it is converted.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Embedding):
+            _convert(module, dtype, advance)
+
+
 def _pack_layers(model: nn.Module, held: torch.dtype, advance: Advance) -> None:
     plain = [
         (parent, name, child)

@@ -14,8 +14,9 @@ from torch import Tensor
 from transformers.cache_utils import Cache as TransformersCache
 from transformers.cache_utils import CacheLayerMixin
 
+from app.models.exhausted import memory_guard
 from app.models.language_model import LanguageModel
-from app.models.machine import on_device, out_of_memory
+from app.models.machine import on_device
 
 
 class SideBySide:
@@ -53,15 +54,13 @@ class SideBySide:
         seen = torch.arange(self._longest, device=ids.device)[None] <= self._lengths[:, None]
         for layer in self._layers:
             layer.aim(self._lengths, self._longest)
-        try:
+        with memory_guard(self._model.name):
             logits, features = self._model.forward_side_by_side(
                 ids,
                 TransformersCache(layers=self._layers),
                 places=self._lengths,
                 seen=seen,
             )
-        except torch.OutOfMemoryError:
-            raise out_of_memory(self._model.name) from None
         self._lengths += 1
         return logits, features
 

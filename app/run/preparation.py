@@ -60,20 +60,23 @@ class Released(Struct, frozen=True, tag=True):
     """What their weights took."""
 
 
-class DeviceName(Struct, frozen=True):
-    """A device that models can be loaded onto."""
-
-    id: str
-    """As settings name it: "cuda:1"."""
-    name: str
-    """As a person knows it."""
-
-
 class PrecisionsRefused(Struct, frozen=True, tag=True):
     """What the default device cannot take; sent once, when the engine has nothing else to do."""
 
     reasons: dict[str, str]
     """By precision: why not, and what to choose instead, in a sentence or two."""
+
+
+class DeviceMemory(Struct, frozen=True):
+    """The memory of a device that models can be loaded onto, in bytes."""
+
+    name: str
+    """As settings name it: "cuda:1"."""
+    title: str
+    """As a person knows it."""
+    free_bytes: int
+    """What a run can still take, when it was asked for."""
+    total_bytes: int
 
 
 class EngineReady(Struct, frozen=True, tag=True):
@@ -82,5 +85,5 @@ class EngineReady(Struct, frozen=True, tag=True):
     torch: str
     device: str
     """The device that is taken unless another is asked for, in words."""
-    devices: tuple[DeviceName, ...] = ()
-    """Every device here, the best first."""
+    memory: tuple[DeviceMemory, ...] = ()
+    """Of every device here, when the engine began; the one that is taken by itself first."""

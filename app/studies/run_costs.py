@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from statistics import median
 
-import torch
-
+from app.models.exhausted import memory_guard
 from app.run.cost import bucket_of
 from app.run.events import PassesCosted, Progress
-from app.run.problems import Cancelled, Problem
+from app.run.problems import Cancelled, Problem, release_frames
 from app.run.record import RunRecord
 from app.studies.costing import costs_of
 from app.studies.lanes import LaneMaker
@@ -29,17 +28,19 @@ def run_costs(
         return
     written = max(len(one.tokens) for lane in record.lanes for one in lane.repetitions)
     try:
-        costs = costs_of(
-            maker.pair,
-            maker.settings.draft_length,
-            context=bucket_of(len(maker.prompt_ids) + written),
-            drafter=maker.drafter,
-            seen=_single_pass(record),
-            keep=not record.flags,
-            report=report,
-            pause=pause,
-        )
-    except (Cancelled, Problem, torch.OutOfMemoryError):
+        with memory_guard("while passes were measured"):
+            costs = costs_of(
+                maker.pair,
+                maker.settings.draft_length,
+                context=bucket_of(len(maker.prompt_ids) + written),
+                drafter=maker.drafter,
+                seen=_single_pass(record),
+                keep=not record.flags,
+                report=report,
+                pause=pause,
+            )
+    except (Cancelled, Problem) as stop:
+        release_frames(stop)
         return
     yield PassesCosted(record.run, costs)
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 import torch
 
 from app.library.catalogue import Catalogue
+from app.models.devices import device_memory
+from app.models.exhausted import memory_guard
 from app.models.machine import (
     PeakWatch,
     choose_device,
     device_name,
-    device_names,
     environment,
 )
 from app.models.pair import LoadedPair
@@ -57,9 +59,9 @@ class Workbench:
         self._warm = WarmModels()
 
     def ready(self) -> EngineReady:
-        """The library, and the devices that models can run on."""
+        """The library and the devices that models can run on."""
         chosen = device_name(choose_device(None))
-        return EngineReady(str(torch.__version__), chosen, device_names())
+        return EngineReady(str(torch.__version__), chosen, memory=device_memory())
 
     def refusals(self) -> dict[str, str]:
         """Why the device cannot take a precision, for each that it cannot take."""
@@ -91,14 +93,10 @@ class Workbench:
         if self._pair is not None and self._pair.wanted == wanted:
             return self._pair
         self._pair = None
-        try:
+        with _freeing(f"while {entry.title} was loaded"):
             self._pair = load_pair(
                 self._catalogue, entry, wanted, warm=self._warm, report=report, pause=pause
             )
-        except Exception as failure:
-            release_frames(failure)  # half a model may hang in them
-            collect()
-            raise
         return self._pair
 
     def run(
@@ -132,7 +130,9 @@ class Workbench:
         """
         wanted.check()
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
-        return audit_lane(_lane_maker(pair, wanted.settings), wanted, report=report, pause=pause)
+        maker = _lane_maker(pair, wanted.settings)
+        with _freeing("in an audit"):
+            return audit_lane(maker, wanted, report=report, pause=pause)
 
     def count_tokens(self, prompt: str, *, system: str = "", raw: bool = False) -> int:
         """Tokens of a prompt as the loaded target reads it. Raises Problem if nothing is loaded."""
@@ -152,6 +152,18 @@ class Workbench:
         return said
 
 
+@contextmanager
+def _freeing(what: str) -> Iterator[None]:
+    """Exhausted memory becomes a Problem; whatever stops the work, what it took is given back."""
+    try:
+        with memory_guard(what):
+            yield
+    except (Cancelled, Problem) as stop:
+        release_frames(stop)
+        collect()
+        raise
+
+
 def _events(
     run: str, maker: LaneMaker, *, costing: bool, report: Report, pause: Pause
 ) -> Iterator[RunEvent]:
@@ -162,8 +174,10 @@ def _events(
     device = maker.pair.target.model.device
     peak, conditions = PeakWatch(device), watch(device, maker.pair.models)
     stop: Exception | None = None
+    divergence = None
     try:
-        _warm_up(maker, report=report, pause=pause)
+        with _freeing("while the models were warmed up"):
+            _warm_up(maker, report=report, pause=pause)
         conditions.sample()
         for event in lane_events(maker, run, pause):
             record.apply(event)
@@ -171,12 +185,15 @@ def _events(
                 peak.sample()
                 conditions.sample()
             yield event
+        with _freeing("while the lanes' first difference was read again"):
+            divergence = find_divergence(maker.pair.target.model, record)
     except (Cancelled, Problem) as reason:
         stop = reason
+        release_frames(stop)
+        collect()
     peak_bytes = peak.bytes
     flags = conditions.flags()
     seen = [ConditionsSeen(run, flags)] if flags else []
-    divergence = None if stop else find_divergence(maker.pair.target.model, record)
     for last in (*unfinished(record), *seen, *([divergence] if divergence else [])):
         record.apply(last)
         yield last

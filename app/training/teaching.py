@@ -12,6 +12,7 @@ from app.library.head_folder import MadeFor, fingerprint
 from app.library.preflight import check
 from app.library.sources import fetch
 from app.library.training_folder import own_prompts, target_entry
+from app.models.exhausted import memory_guard
 from app.models.loading import load_weights
 from app.models.machine import choose_device, make_current
 from app.models.packed_linear import why_not_packed
@@ -56,7 +57,8 @@ def teach(
     )
     made_for = MadeFor(entry.title, fingerprint(facts), model.width)
     training = Training(source, made_for, plan, Path(wanted.out))
-    return training.run(report=report, point=point, pause=pause)
+    with memory_guard("in training"):
+        return training.run(report=report, point=point, pause=pause)
 
 
 def check_wish(wanted: Teach) -> None:

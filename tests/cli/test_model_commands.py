@@ -9,6 +9,10 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models
 
 from app.library.kept import converted_root
+from app.models import devices
+from app.run.preparation import DeviceMemory
+from app.selftest.runs import PAIR
+from app.selftest.tiny_models import write_tiny_pair
 
 
 @pytest.fixture(autouse=True)
@@ -125,3 +129,16 @@ def test_a_comparison_names_the_ids_and_the_special_tokens(call, folder, tmp_pat
     assert done.code == 1
     for word in ("cannot, because id 0", "n-gram", "eos token", "b (0)", "0: 'a' / 'b'", "0.0%"):
         assert word in done.out
+
+
+def test_fit_draws_a_bar_and_fails_for_what_does_not_fit(call, tmp_path, monkeypatch):
+    write_tiny_pair()
+    done = call("models", "fit", PAIR, "--context", "200", "--precision", "fp32")
+    assert done.code == 0
+    assert "cpu [" in done.out
+    assert "Caches: " in done.out
+    free = DeviceMemory("cpu", "CPU", 1_000_000, 2_000_000)
+    monkeypatch.setattr(devices, "device_memory", lambda: (free,))
+    done = call("models", "fit", PAIR, "--device", "cpu")
+    assert done.code == 1
+    assert "Does not fit: " in done.out

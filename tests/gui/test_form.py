@@ -15,7 +15,7 @@ from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry
 from app.library.overview import Overview, PairStanding
 from app.run.methods import METHODS, Option
-from app.run.preparation import DeviceName, Prepare, preparation
+from app.run.preparation import DeviceMemory, Prepare, preparation
 from app.run.settings import RunSettings, Sampling
 
 
@@ -90,8 +90,8 @@ def test_settings_that_were_filled_in_come_back(form):
     assert settings(form) == wanted
 
 
-CPU_ALONE = (DeviceName("cpu", "CPU"),)
-CARDS = (DeviceName("cuda:0", "One"), DeviceName("cuda:1", "Two"), *CPU_ALONE)
+CPU_ALONE = (DeviceMemory("cpu", "CPU", 1, 1),)
+CARDS = (DeviceMemory("cuda:0", "One", 1, 1), DeviceMemory("cuda:1", "Two", 1, 1), *CPU_ALONE)
 
 
 def test_devices_are_offered_where_there_is_a_choice(form):
@@ -100,7 +100,7 @@ def test_devices_are_offered_where_there_is_a_choice(form):
     assert not rows & shown(form)
     form.offer_devices(CPU_ALONE)
     assert not rows & shown(form)
-    form.offer_devices((DeviceName("mps", "Apple GPU"), *CPU_ALONE))
+    form.offer_devices((DeviceMemory("mps", "Apple GPU", 1, 1), *CPU_ALONE))
     assert rows & shown(form) == {"device", "draft_device"}
     form.offer_devices(CARDS)
     assert rows <= shown(form)

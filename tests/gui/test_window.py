@@ -29,7 +29,7 @@ from app.run.events import At, Divergence, LaneEnded, Progress, PromptRead, RunE
 from app.run.figures import FIGURES
 from app.run.flags import Flag
 from app.run.metrics import same_text
-from app.run.preparation import DeviceName, EngineReady, Prepare, Release, Released
+from app.run.preparation import DeviceMemory, EngineReady, Prepare, Release, Released
 
 
 def test_starts_the_engine_and_makes_the_default_pair_ready(window, client):
@@ -173,7 +173,11 @@ def test_restart_ends_the_engine_and_prepares_anew(window, client, play):
 
 def test_the_engine_tells_which_devices_there_are(window, play):
     assert window.page.form.rows["device"].field.isHidden()
-    play(EngineReady("2", "cpu", (DeviceName("cuda:0", "One"), DeviceName("cpu", "CPU"))))
+    play(
+        EngineReady(
+            "2", "cpu", (DeviceMemory("cuda:0", "One", 1, 1), DeviceMemory("cpu", "CPU", 1, 1))
+        )
+    )
     field = window.page.form.rows["device"].field
     assert not field.isHidden()
     assert [field.itemData(place) for place in range(field.count())] == [None, "cuda:0", "cpu"]

@@ -96,10 +96,9 @@ def run_out(*args, **kwargs):
 
 def test_a_card_without_room_names_the_choice_that_would_help(folder, monkeypatch):
     monkeypatch.setattr(loading, "placement", lambda *_, **allowed: {"device_map": {"": "cpu"}})
-    auto = loading.transformers.AutoModelForCausalLM
-    monkeypatch.setattr(auto, "from_pretrained", run_out)
+    monkeypatch.setattr(loading, "read_model", run_out)
     for allowed, named in ((False, True), (True, False)):
-        with pytest.raises(Problem, match="does not fit into the device's memory") as caught:
+        with pytest.raises(Problem, match="exhausted: tiny in bf16 does not fit") as caught:
             load_weights(folder, name="tiny", precision="bf16", device=CARD, allow_offload=allowed)
         assert ("--allow-offload" in caught.value.remedy) == named
     with pytest.raises(Problem) as caught:

@@ -1,0 +1,231 @@
+"""What a run holds in memory, computed before anything is loaded.
+
+Weights and caches follow from a model's sizes. The working space is fitted to what was measured on
+a CPU (tests/benchmarks/notes.md); on a graphics card nothing has been measured yet.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from app.library.head_folder import HeadShape
+from app.library.model_size import ModelSize
+from app.run.methods import Drafter
+from app.run.settings import Precision
+
+_CHUNK = 512
+"""Most tokens of a prompt that one pass feeds."""
+_COMPUTED = 4
+"""Bytes that are computed beside each number of a pass's activations: what its steps leave free
+and is not given back at once."""
+_ROWS_AT_ONCE = 6
+"""Copies of a round's logits in fp32: as they come, penalised, and the laws of target and draft."""
+_OF_LIBRARIES = {"cpu": 20 << 20, "mps": 256 << 20, "cuda": 512 << 20}
+"""Kernels, their own memory, and on a card its context."""
+_TOKENIZER = 13
+"""A tokenizer in the machine's memory, as a multiple of its file."""
+
+
+class Part(NamedTuple):
+    """A part of what is held, for whoever shows it."""
+
+    name: str
+    """The field of `Held`."""
+    title: str
+    meaning: str
+
+
+PARTS = (
+    Part("target", "Target", "Its weights, in the precision that they are held in."),
+    Part("draft", "Draft", "The weights of what guesses ahead: a draft model or a draft head."),
+    Part(
+        "caches",
+        "Caches",
+        "The keys and values of every session, taken for the longest text that there may be.",
+    ),
+    Part(
+        "working",
+        "Working space",
+        "What a pass over the prompt needs for a moment, and what libraries take for themselves.",
+    ),
+)
+"""The parts in the order in which they are shown."""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What a run holds on one device, in bytes."""
+
+    device: str
+    target: int = 0
+    """Weights of the target."""
+    draft: int = 0
+    """Weights of the draft model or the draft head."""
+    caches: int = 0
+    """Keys and values of every session, at the longest text."""
+    working: int = 0
+    """What loading or a pass needs for a moment, and what libraries keep."""
+
+    @property
+    def total(self) -> int:
+        """All of it, at its peak."""
+        return self.target + self.draft + self.caches + self.working
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A run, as far as its memory depends on it."""
+
+    target: ModelSize
+    precision: Precision
+    device: str = "cpu"
+    """Its kind and number: "cuda:1"."""
+    draft: ModelSize | None = None
+    draft_precision: Precision = "bf16"
+    draft_device: str = ""
+    """Empty: the target's."""
+    same_weights: bool = False
+    """Whether the draft model is the target's own files."""
+    head: HeadShape | None = None
+    drafter: Drafter = "nothing"
+    """What the method asks for guesses; whatever the pair has besides is loaded all the same."""
+    tokens: int
+    """Of prompt and text: the room that each session is opened with."""
+    draft_length: int = 4
+    baseline: bool = True
+    at_once: bool = True
+    """Whether both lanes keep their sessions: in turns, and from turn to turn of a conversation."""
+
+    @property
+    def drafts_on(self) -> str:
+        """The device of the draft model."""
+        return self.draft_device or self.device
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """How a precision holds numbers, in bytes."""
+
+    linear: float
+    """A weight of a linear layer, with its share of the scales."""
+    rest: int
+    """Any other weight; activations and caches as well."""
+    output: float = 0.0
+    """A weight that a CPU packs apart for an output layer which shares the embeddings."""
+
+
+_FOUR_BITS = 0.5 + 1 / 64 + 4 / (64 * 256)
+"""A scale of 8 bits for 64 weights, and one of 32 for 256 of those."""
+_KINDS: dict[str, _Kind] = {
+    "fp32": _Kind(4, 4, output=4),
+    "bf16": _Kind(2, 2, output=2),
+    "fp16": _Kind(2, 2),
+    "int8": _Kind(1, 4, output=1),
+    "llm-int8": _Kind(1, 2),
+    "nf4": _Kind(_FOUR_BITS, 2),
+    "fp4": _Kind(_FOUR_BITS, 2),
+}
+"""Keyed by the names of `Precision`, and of those to come."""
+
+
+def estimate(plan: Plan) -> tuple[Held, ...]:
+    """What the run holds on each device that it uses, the target's first."""
+    ahead = _draft_weights(plan)
+    apart = plan.draft is not None and plan.drafts_on != plan.device
+    head = _head_weights(plan)
+    target_caches, draft_caches = _caches(plan)
+    mine = Held(
+        plan.device,
+        target=weights(plan.target, plan.precision, plan.device),
+        draft=head + (0 if apart else ahead),
+        caches=target_caches + (0 if apart else draft_caches),
+    )
+    working = _working(plan.target, plan.precision, plan.device, plan=plan)
+    if plan.draft is None:
+        return (_with(mine, working),)
+    beside = _working(plan.draft, plan.draft_precision, plan.drafts_on, plan=plan)
+    if not apart:
+        return (_with(mine, max(working, beside)),)
+    other = Held(plan.drafts_on, draft=ahead, caches=draft_caches)
+    return (_with(mine, working), _with(other, beside))
+
+
+def weights(size: ModelSize, precision: Precision, device: str) -> int:
+    """Bytes of a model's weights in a precision."""
+    kind = _KINDS[precision]
+    rest = size.shape.parameters - size.linear
+    own = kind.output * size.table if size.shape.tied and _is_cpu(device) else 0
+    if not size.shape.tied and kind.output and kind.output < kind.rest and _is_cpu(device):
+        own = (kind.output - kind.rest) * size.table  # the output layer is packed as well
+    return int(kind.linear * size.linear + kind.rest * rest + own)
+
+
+def cache_bytes(size: ModelSize, precision: Precision, tokens: int) -> int:
+    """Bytes of the keys and values of one session with room for so many tokens."""
+    shape = size.shape
+    return 2 * shape.layers * shape.key_value_heads * shape.head_size * tokens * _bytes(precision)
+
+
+def _draft_weights(plan: Plan) -> int:
+    if plan.draft is None:
+        return 0
+    shared = plan.same_weights and plan.drafts_on == plan.device
+    if shared and plan.draft_precision == plan.precision:
+        return 0
+    return weights(plan.draft, plan.draft_precision, plan.drafts_on)
+
+
+def _head_weights(plan: Plan) -> int:
+    """A head's own weights, and its copy of the output rows of the tokens that it can guess."""
+    head = plan.head
+    if head is None:
+        return 0
+    vectors = head.hidden * head.head_size * 2 * (head.heads + head.shared_heads)
+    inside = 3 * head.hidden * head.intermediate
+    numbers = 2 * head.hidden**2 + vectors + inside + head.hidden * head.vocabulary
+    return numbers * _bytes(plan.precision)
+
+
+def _caches(plan: Plan) -> tuple[int, int]:
+    """Bytes of every session of the target, with a head's beside it, and of the draft model's."""
+    tokens = min(plan.tokens, plan.target.shape.context_length or plan.tokens)
+    plain = cache_bytes(plan.target, plan.precision, tokens)
+    ahead = 0
+    fast = plain
+    if plan.drafter == "model" and plan.draft is not None:
+        tokens = min(tokens, plan.draft.shape.context_length or tokens)
+        ahead = cache_bytes(plan.draft, plan.draft_precision, tokens)
+    if plan.drafter == "head" and plan.head is not None:
+        numbers = 2 * plan.head.shared_heads * plan.head.head_size + plan.head.hidden
+        fast += numbers * tokens * _bytes(plan.precision)
+    if not plan.baseline:
+        return fast, ahead
+    return (fast + plain, ahead) if plan.at_once else (max(fast, plain), ahead)
+
+
+def _working(size: ModelSize, precision: Precision, device: str, *, plan: Plan) -> int:
+    """The widest moment of a prompt's pass or of a round, and what libraries take."""
+    shape = size.shape
+    tokens = min(plan.tokens, shape.context_length or plan.tokens)
+    rows = min(_CHUNK, tokens)
+    vectors = (shape.heads + 2 * shape.key_value_heads) * shape.head_size
+    inside = 2 * (size.feed_forward - 1) * shape.intermediate
+    numbers = 4 * shape.hidden + inside + 3 * vectors
+    passed = rows * numbers * (_bytes(precision) + _COMPUTED)
+    masks = 2 * rows * tokens * _bytes(precision)
+    rounds = _ROWS_AT_ONCE * (plan.draft_length + 1) * shape.vocabulary * 4
+    libraries = _OF_LIBRARIES[device.partition(":")[0]]
+    tokenizer = _TOKENIZER * size.tokenizer if _is_cpu(device) else 0
+    return max(passed + masks, rounds) + libraries + tokenizer
+
+
+def _with(held: Held, working: int) -> Held:
+    return msgspec.structs.replace(held, working=working)
+
+
+def _bytes(precision: Precision) -> int:
+    """Bytes of a number that is computed with."""
+    return _KINDS[precision].rest
+
+
+def _is_cpu(device: str) -> bool:
+    return device.startswith("cpu")

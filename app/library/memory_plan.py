@@ -1,0 +1,115 @@
+"""From a pair of the catalogue and what is asked of it to a plan whose memory can be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from app.library.catalogue import Catalogue
+from app.library.entries import FolderSource, ModelEntry, PairEntry, WheelSource
+from app.library.head_folder import HeadShape, check_head
+from app.library.local_folder import find_on_disk
+from app.library.memory import Plan
+from app.library.model_size import ModelSize, size_of, size_of_shape
+from app.library.sources import look
+from app.library.wheel import unpacked_member
+from app.run.methods import Method
+from app.run.preparation import DeviceMemory
+from app.run.problems import Problem
+from app.run.settings import Precision
+
+
+class PairSizes(msgspec.Struct, frozen=True):
+    """A pair, and the sizes of its models: what is read from files once."""
+
+    entry: PairEntry
+    target: ModelSize
+    draft: ModelSize | None
+    head: HeadShape | None
+    same_weights: bool
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of a pair, as far as memory depends on it; None leaves it to the machine."""
+
+    tokens: int
+    """Of prompt and text together."""
+    precision: Precision | None = None
+    draft_precision: Precision | None = None
+    device: str | None = None
+    draft_device: str | None = None
+    method: str | None = None
+    """None: the pair's own."""
+    draft_length: int | None = None
+    baseline: bool = True
+    at_once: bool = True
+
+
+def sizes_of(catalogue: Catalogue, pair: str) -> PairSizes:
+    """The sizes of a pair. Raises Problem for an unknown pair, and for sizes that no one tells."""
+    entry = catalogue.pair(pair)
+    target = catalogue.model(entry.target)
+    draft = catalogue.model(entry.draft) if entry.draft else None
+    folder = look(catalogue.model(entry.head)) if entry.head else None
+    return PairSizes(
+        entry,
+        model_size(target),
+        model_size(draft) if draft else None,
+        check_head(folder).description.shape if folder else None,
+        same_weights=draft is not None and draft.source == target.source,
+    )
+
+
+def plan_of(sizes: PairSizes, wish: Wish, devices: Sequence[DeviceMemory]) -> Plan:
+    """The plan of a wish; what it leaves open is chosen as the engine would choose it."""
+    entry = sizes.entry
+    device = wish.device or (devices[0].name if devices else "cpu")
+    precision = wish.precision or _default(sizes.target, device, devices)
+    return Plan(
+        target=sizes.target,
+        precision=precision,
+        device=device,
+        draft=sizes.draft,
+        draft_precision=wish.draft_precision or entry.draft_precision or precision,
+        draft_device=wish.draft_device or "",
+        same_weights=sizes.same_weights,
+        head=sizes.head,
+        drafter=Method.named(wish.method or entry.method).drafter,
+        tokens=wish.tokens,
+        draft_length=entry.draft_length if wish.draft_length is None else wish.draft_length,
+        baseline=wish.baseline,
+        at_once=wish.at_once,
+    )
+
+
+def model_size(entry: ModelEntry) -> ModelSize:
+    """A model's sizes: from its files, else from its GGUF file, else from the catalogue.
+
+    Raises Problem where none of these tells them.
+    """
+    folder = look(entry)
+    if folder is not None:
+        return size_of(folder)
+    source = entry.source
+    if isinstance(source, FolderSource):
+        return size_of(find_on_disk(source.path))
+    if isinstance(source, WheelSource) and unpacked_member(source).is_file():
+        return size_of(unpacked_member(source))
+    if entry.shape is not None:
+        return size_of_shape(entry.shape)
+    raise Problem(
+        f"{entry.title} is not on this machine, and the catalogue does not say its sizes.",
+        f"Fetch it (`foretoken models fetch {entry.name}`): then they are known.",
+    )
+
+
+def _default(size: ModelSize, device: str, devices: Sequence[DeviceMemory]) -> Precision:
+    """The precision that a machine takes unless one is asked for."""
+    if device.startswith("cuda"):
+        return "nf4"
+    if device != "cpu":
+        return "bf16"
+    free = next((one.free_bytes for one in devices if one.name == "cpu"), None)
+    narrow = free is not None and 1.4 * 4 * size.shape.parameters > free
+    return "bf16" if narrow else "fp32"

@@ -1,0 +1,96 @@
+"""The bar of memory: shown once devices are known, true to the form, and told without colours."""
+
+import pytest
+from PySide6.QtGui import QImage
+
+from app.gui.colours import DARK, LIGHT
+from app.gui.memory_bar import MemoryBar
+from app.gui.memory_desk import MemoryDesk
+from app.library.catalogue import load_catalogue
+from app.library.fitting import fit
+from app.library.memory import PARTS, Plan, estimate
+from app.library.model_size import size_of_shape
+from app.library.shape import Shape
+from app.run.preparation import DeviceMemory
+from app.run.settings import RunSettings
+
+SHAPE = Shape(
+    parameters=1_000_000_000,
+    layers=16,
+    hidden=2048,
+    heads=32,
+    key_value_heads=8,
+    head_size=64,
+    intermediate=8192,
+    vocabulary=32_000,
+    tied=True,
+    context_length=8192,
+)
+PLAN = Plan(target=size_of_shape(SHAPE), precision="bf16", tokens=4096)
+
+
+def cpu(free):
+    return DeviceMemory("cpu", "CPU", free, 64_000_000_000)
+
+
+@pytest.fixture
+def bar(qtbot):
+    made = MemoryBar(DARK)
+    qtbot.addWidget(made)
+    made.resize(420, 90)
+    return made
+
+
+def painted(bar):
+    """How many pixels of the bar's middle row have each colour."""
+    image = bar._bar.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    row = image.height() // 2
+    return [image.pixel(x, row) for x in range(image.width())]
+
+
+def test_each_part_is_named_with_its_bytes_and_explained(bar):
+    bar.show_fit(fit(PLAN, [cpu(32_000_000_000)]))
+    held = estimate(PLAN)[0]
+    assert bar._words["target"].text() == f"Target {held.target / 1e9:.1f} GB"
+    for part in PARTS:
+        assert part.meaning in bar._words[part.name].toolTip()
+    assert bar.accessibleName().startswith("Memory. Fits: ")
+
+
+def test_the_free_part_of_the_bar_is_as_long_as_what_is_free(bar):
+    held = estimate(PLAN)[0].total
+    bar.show_fit(fit(PLAN, [cpu(2 * held)]))
+    half = painted(bar)
+    assert len(set(half[len(half) * 6 // 10 : -2])) == 1
+    assert len(set(half[: len(half) // 2])) > 1
+    bar.show_fit(fit(PLAN, [cpu(held)]))
+    assert len(set(painted(bar)[len(half) * 6 // 10 : -2])) > 1
+
+
+def test_what_does_not_fit_says_the_change_that_would_make_it_fit(bar):
+    bar.show_fit(fit(PLAN, [cpu(2_000_000_000)]))
+    assert bar.sentence.text().startswith("Does not fit: ")
+    assert "It would fit with the target in nf4" in bar.sentence.text()
+
+
+def test_another_scheme_paints_it_anew(bar):
+    bar.show_fit(fit(PLAN, [cpu(32_000_000_000)]))
+    dark = painted(bar)
+    bar.set_colours(LIGHT)
+    assert painted(bar) != dark
+
+
+def test_nothing_is_shown_until_devices_are_known_and_the_pairs_sizes(qtbot, tmp_path):
+    file = tmp_path / "models.yaml"
+    file.write_text(
+        "models:\n  m:\n    title: M\n    source: {hub: someone/m}\n"
+        "pairs:\n  p: {title: P, target: m, method: ngram}\n",
+        encoding="utf-8",
+    )
+    desk = MemoryDesk(load_catalogue([file]), DARK)
+    qtbot.addWidget(desk.bar)
+    desk.show(RunSettings(pair="p", prompt="a"))
+    assert desk.bar.isHidden()
+    desk.take_devices([cpu(1)])
+    desk.show(RunSettings(pair="p", prompt="a"))
+    assert desk.bar.isHidden()

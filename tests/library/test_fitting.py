@@ -1,0 +1,83 @@
+"""Whether a run fits, and what would make it fit: the first change that costs a person least."""
+
+import msgspec
+import pytest
+
+from app.library.fitting import fit
+from app.library.memory import Plan, estimate
+from app.library.model_size import size_of_shape
+from app.library.shape import Shape
+from app.run.preparation import DeviceMemory
+
+SHAPE = Shape(
+    parameters=1_200_000_000,
+    layers=16,
+    hidden=2048,
+    heads=32,
+    key_value_heads=32,
+    head_size=64,
+    intermediate=8192,
+    vocabulary=32_000,
+    tied=True,
+    context_length=8192,
+)
+SIZE = size_of_shape(SHAPE)
+PLAN = Plan(
+    target=SIZE,
+    precision="bf16",
+    device="cuda:0",
+    draft=SIZE,
+    draft_precision="bf16",
+    drafter="model",
+    tokens=4096,
+)
+
+
+def needs(**changes):
+    return estimate(msgspec.structs.replace(PLAN, **changes))[0].total
+
+
+def card(free):
+    return DeviceMemory("cuda:0", "Card", free, 80_000_000_000)
+
+
+def test_what_is_free_decides():
+    total = needs()
+    assert fit(PLAN, [card(2 * total)]).verdict == "fits"
+    assert fit(PLAN, [card(total)]).verdict == "tight"
+    assert fit(PLAN, [card(total - 1)]).verdict == "does not fit"
+    assert fit(PLAN, []).verdict == "fits"
+    assert "not known" in fit(PLAN, []).sentence
+
+
+ORDER = {
+    "a context of 2,048 tokens": {"tokens": 2048},
+    "a context of 1,024 tokens": {"tokens": 1024},
+    "a context of 512 tokens": {"tokens": 512},
+    "a run in the terminal, whose lanes go one after the other": {"at_once": False},
+    "the draft model in nf4": {"draft_precision": "nf4"},
+    "the target in nf4": {"precision": "nf4"},
+    "the target in nf4 and a context of 512 tokens": {"precision": "nf4", "tokens": 512},
+    "the target in nf4, the draft model in nf4 and a context of 512 tokens": {
+        "precision": "nf4",
+        "draft_precision": "nf4",
+        "tokens": 512,
+    },
+}
+"""Every change, the cheapest to a person first."""
+
+
+@pytest.mark.parametrize("changes", ORDER.values(), ids=ORDER)
+def test_the_cheapest_change_that_is_enough_is_named(changes):
+    free = needs(**changes)
+    found = fit(PLAN, [card(free)])
+    assert found.change == next(words for words, room in ORDER.items() if needs(**room) <= free)
+    assert found.change in found.sentence
+
+
+def test_another_device_is_the_last_resort_and_nothing_is_promised_that_is_not_there():
+    elsewhere = DeviceMemory("cpu", "CPU", 64_000_000_000, 64_000_000_000)
+    assert fit(PLAN, [card(1_000_000), elsewhere]).change == "the device cpu"
+    alone = fit(PLAN, [card(1_000_000)])
+    assert alone.change == ""
+    assert "smaller model" in alone.sentence

@@ -1,0 +1,150 @@
+"""What a run will hold: weights and caches by counting, and the sizes as files tell them."""
+
+import msgspec
+import pytest
+import torch
+import transformers
+
+from app.library.head_folder import HeadShape
+from app.library.memory import Plan, cache_bytes, estimate, weights
+from app.library.model_size import size_of, size_of_shape
+from app.library.preflight import check
+from app.models.cache import open_cache
+from app.models.draft_head import DraftHead
+from app.models.loading import load_weights
+from app.run.problems import Problem
+from tests.tiny_kinds import KINDS, write_kind
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    root = tmp_path_factory.mktemp("kinds")
+    return {kind: write_kind(root / kind, kind) for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_sizes_of_a_folder_are_those_of_the_model_in_it(folders, kind):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folders[kind])
+    found = size_of(folders[kind])
+    output, table = model.get_output_embeddings(), model.get_input_embeddings()
+    linear = sum(
+        module.weight.numel()
+        for module in model.modules()
+        if type(module).__name__ in ("Linear", "Conv1D") and module is not output
+    )
+    assert found.shape.parameters == model.num_parameters()
+    assert found.shape.tied == (output.weight is table.weight)
+    assert (found.shape.vocabulary, found.shape.hidden) == tuple(table.weight.shape)
+    # The routers of experts are small matrices, which a quantisation leaves alone.
+    assert abs(found.linear - linear) <= model.num_parameters() * 0.02
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cache_takes_as_many_bytes_as_were_computed(folders, kind):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folders[kind])
+    cache = open_cache(model.config, 24)
+    model(input_ids=torch.ones((1, 3), dtype=torch.long), past_key_values=cache.inner)
+    assert cache_bytes(size_of(folders[kind]), "fp32", 24) == cache.byte_count
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt_neox", "qwen3"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_weights_take_as_many_bytes_as_were_computed(folders, kind, precision):
+    facts = check(folders[kind])
+    model = load_weights(facts, name="m", precision=precision, device=CPU)
+    buffers = sum(b.nbytes for b in model.inner.buffers() if b.layout == torch.strided)
+    computed = weights(size_of(folders[kind]), precision, "cpu")
+    assert abs(computed - model.weight_bytes) <= buffers + 0.01 * computed
+
+
+def test_sizes_without_files_count_every_matrix_but_the_tables(folders):
+    of_files = size_of(folders["llama"])
+    assert size_of_shape(of_files.shape).linear == of_files.linear
+
+
+def test_a_config_that_does_not_say_its_sizes_is_a_problem(tmp_path):
+    folder = write_kind(tmp_path / "m", "llama")
+    config = msgspec.json.decode((folder / "config.json").read_bytes())
+    del config["num_hidden_layers"]
+    (folder / "config.json").write_bytes(msgspec.json.encode(config))
+    with pytest.raises(Problem, match="does not say the sizes"):
+        size_of(folder)
+
+
+@pytest.fixture
+def llama(folders):
+    return size_of(folders["llama"])
+
+
+def test_both_lanes_keep_their_caches_in_turns_and_one_at_a_time_when_alternated(llama):
+    one = cache_bytes(llama, "fp32", 100)
+    plan = Plan(target=llama, precision="fp32", tokens=100)
+    assert estimate(plan)[0].caches == 2 * one
+    assert estimate(msgspec.structs.replace(plan, at_once=False))[0].caches == one
+    assert estimate(msgspec.structs.replace(plan, baseline=False))[0].caches == one
+
+
+def test_a_draft_model_has_weights_and_a_cache_of_its_own(llama):
+    plan = Plan(target=llama, precision="fp32", tokens=100, draft=llama, draft_precision="bf16")
+    idle = estimate(plan)[0]
+    busy = estimate(msgspec.structs.replace(plan, drafter="model"))[0]
+    assert idle.draft == weights(llama, "bf16", "cpu")
+    assert busy.caches - idle.caches == cache_bytes(llama, "bf16", 100)
+
+
+def test_the_targets_own_weights_as_draft_are_counted_once(llama):
+    plan = Plan(
+        target=llama,
+        precision="fp32",
+        tokens=10,
+        draft=llama,
+        draft_precision="fp32",
+        same_weights=True,
+    )
+    assert estimate(plan)[0].draft == 0
+    assert estimate(msgspec.structs.replace(plan, draft_precision="nf4"))[0].draft > 0
+
+
+def test_a_draft_on_another_device_takes_nothing_of_the_targets(llama):
+    plan = Plan(
+        target=llama,
+        precision="bf16",
+        tokens=100,
+        device="cuda:0",
+        draft=llama,
+        draft_device="cpu",
+        drafter="model",
+    )
+    target, draft = estimate(plan)
+    assert (target.device, draft.device) == ("cuda:0", "cpu")
+    assert (target.draft, draft.target) == (0, 0)
+    assert draft.caches == cache_bytes(llama, "bf16", 100)
+
+
+def test_a_head_is_counted_with_the_output_rows_that_it_copies(llama):
+    shape = HeadShape(
+        hidden=32,
+        intermediate=48,
+        heads=4,
+        shared_heads=2,
+        head_size=8,
+        norm_epsilon=1e-5,
+        biased=False,
+        normed=False,
+        vocabulary=100,
+    )
+    plan = Plan(target=llama, precision="fp32", tokens=10, head=shape, drafter="head")
+    matrices = sum(p.numel() for p in DraftHead(shape).parameters() if p.dim() > 1)
+    found = estimate(plan)[0]
+    assert found.draft == 4 * (matrices + 32 * 100)
+    beside = estimate(msgspec.structs.replace(plan, drafter="nothing"))[0]
+    # A layer's keys and values for each token, and the target's feature of it.
+    assert found.caches - beside.caches == 4 * 10 * (2 * 2 * 8 + 32)
+
+
+def test_no_text_is_longer_than_the_models_own_context(llama):
+    asked = Plan(target=llama, precision="fp32", tokens=100_000)
+    longest = msgspec.structs.replace(asked, tokens=llama.shape.context_length)
+    assert estimate(asked)[0].caches == estimate(longest)[0].caches
