@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import safe_open
+from torch import Tensor
 
 from app.library.preflight import FolderFacts
 from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
+from app.models.mapped_memory import return_free_memory
+
+_GIVEN_BACK = 32 << 20
+"""Bytes of weights after which the allocator gives back what it keeps of those before."""
 
 
 def read_model(
@@ -50,10 +55,36 @@ def _takes(kind: Any, config: Any) -> bool:
     return isinstance(kind, type) and getattr(kind, "config_class", None) is type(config)
 
 
-def _slices(weight_files: Sequence[Path]) -> dict[str, Any]:
-    """Every tensor by name, read when it is asked for."""
-    found: dict[str, Any] = {}
+class _Stored:
+    """A tensor in its file, read when a part of it is asked for, as `from_pretrained` does."""
+
+    _read = 0
+    """Bytes read since free memory was given back last."""
+
+    def __init__(self, place: Any) -> None:
+        self._place = place
+
+    def __getitem__(self, part: Any) -> Tensor:
+        if _Stored._read >= _GIVEN_BACK:
+            _Stored._read = 0
+            return_free_memory()
+        found: Tensor = self._place[part]
+        _Stored._read += found.nbytes
+        return found
+
+    def get_shape(self) -> list[int]:
+        """Its sizes."""
+        return list(self._place.get_shape())
+
+    def get_dtype(self) -> str:
+        """The type of its numbers."""
+        return str(self._place.get_dtype())
+
+
+def _slices(weight_files: Sequence[Path]) -> dict[str, _Stored]:
+    """Every tensor by name."""
+    found: dict[str, _Stored] = {}
     for file in weight_files:
         opened: Any = safe_open(file, framework="pt", device="cpu", backend="pread")
-        found.update((name, opened.get_slice(name)) for name in opened.keys())  # noqa: SIM118
+        found.update((name, _Stored(opened.get_slice(name))) for name in opened.keys())  # noqa: SIM118
     return found

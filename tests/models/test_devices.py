@@ -1,0 +1,43 @@
+"""What is free on each device, as its driver or the system tells it."""
+
+import psutil
+import torch
+
+from app.models.devices import device_memory
+
+
+def test_the_cpu_has_what_programs_can_still_get():
+    cpu = device_memory()[-1]
+    assert (cpu.name, cpu.total_bytes) == ("cpu", psutil.virtual_memory().total)
+    assert 0 < cpu.free_bytes <= cpu.total_bytes
+
+
+def test_each_card_is_asked_and_one_that_does_not_answer_is_left_out(monkeypatch):
+    def told(number):
+        if number == 1:
+            raise RuntimeError("CUDA error: out of memory")
+        return (7_000 + number, 16_000)
+
+    answers = {
+        "is_available": lambda: True,
+        "device_count": lambda: 3,
+        "mem_get_info": told,
+        "memory_reserved": lambda number: 500,
+        "memory_allocated": lambda number: 200,
+        "get_device_name": lambda number: f"Card {number}",
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(torch.cuda, name, answer)
+    cards = [one for one in device_memory() if one.name.startswith("cuda")]
+    assert [(one.name, one.title) for one in cards] == [("cuda:0", "Card 0"), ("cuda:2", "Card 2")]
+    # What this process keeps without using it is free for what it loads next.
+    assert [one.free_bytes for one in cards] == [7_300, 7_302]
+
+
+def test_apples_gpu_has_no_more_than_the_machine(monkeypatch):
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    monkeypatch.setattr(torch.mps, "recommended_max_memory", lambda: 1 << 60)
+    monkeypatch.setattr(torch.mps, "driver_allocated_memory", lambda: 5)
+    apple = next(one for one in device_memory() if one.name == "mps")
+    assert apple.total_bytes == 1 << 60
+    assert apple.free_bytes <= psutil.virtual_memory().total
