@@ -16,6 +16,7 @@ from app.gui.engine_link import EngineLink, Trouble, released_words
 from app.gui.frame_clock import FrameClock
 from app.gui.kept_runs import KeptRuns
 from app.gui.models_desk import ModelsDesk
+from app.gui.models_fit import ModelsFit
 from app.gui.models_page import ModelsPage
 from app.gui.pages import Pages
 from app.gui.pair_standings import PairStandings
@@ -92,6 +93,7 @@ class MainWindow(QMainWindow):
         self.stock = ModelsDesk(
             self.models, self.background, catalogue, lambda: self.page.form.pair
         )
+        self.fit = ModelsFit(self.models, self.background, theme.colours)
         self.pages = Pages(
             self.bar, self.page, runs=self.runs, train=self.train, models=self.models
         )
@@ -221,6 +223,7 @@ class MainWindow(QMainWindow):
         """Minds what a message means for the page beyond the record."""
         if isinstance(message, EngineReady | Prepared):
             self.page.take_devices(self._link.memory)
+            self.fit.take_devices(self._link.memory)
         if isinstance(message, RunStarted):
             self.running.show_record(self._link.record)
         elif isinstance(message, EngineReady):
@@ -358,6 +361,7 @@ class MainWindow(QMainWindow):
         self.runs.comparison.set_colours(self.theme.colours)
         self.train.chart.set_colours(self.theme.colours)
         self.models.table.set_colours(self.theme.colours)
+        self.fit.bar.set_colours(self.theme.colours)
 
     def _connect(self) -> None:
         page = self.page

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
@@ -25,7 +27,7 @@ from app.library.converted import converted_folder
 from app.library.kept import tree_bytes
 from app.library.wheel import unpacked_member
 from app.run.events import Progress
-from app.run.preparation import Prepare
+from app.run.preparation import DeviceMemory, Prepare
 from app.run.problems import Problem
 
 TARGET = "SmolLM2-135M-Instruct"
@@ -605,3 +607,23 @@ def test_arrow_keys_compare_one_model_at_a_time_and_the_last_counts(
     settle()
     assert len(asked) == 2
     assert page.side.verdict.text() == f"Fits. {page.table.row.title}"
+
+
+def test_the_side_tells_whether_a_model_would_fit_as_a_target(page, window, settle):
+    choose(page, "Qwen2.5-7B-Instruct")
+    settle()
+    assert not window.fit.bar.isVisible()  # what is free is not known yet
+    card = DeviceMemory("cuda:0", "Card", 8_000_000_000, 8_000_000_000)
+    window.fit.take_devices((card,))
+    settle()
+    assert window.fit.bar.isVisible()
+    assert window.fit.heading.text() == "MEMORY AS A TARGET, nf4, 4,096 TOKENS"
+    # 7.6 billion weights: half a byte each in the layers, two in embeddings and output.
+    needs = re.match(r"Fits: ([\d.]+) GB of 8.0 GB", window.fit.bar.sentence.text())
+    assert 5.0 < float(needs[1]) < 7.5
+    window.fit.take_devices((msgspec.structs.replace(card, free_bytes=3_000_000_000),))
+    settle()
+    assert window.fit.bar.sentence.text().startswith("Does not fit: ")
+    choose(page, f"Draft head for {TARGET}")
+    settle()
+    assert not window.fit.bar.isVisible()
