@@ -167,6 +167,7 @@ def draft_model(
     end_ids: Sequence[int] = (),
     shared: int | None = None,
     rows: int | None = None,
+    shared_noise: bool = False,
 ) -> DraftModel:
     """The draft-model proposer on a CPU, for a target of this width."""
     return DraftModel(
@@ -176,6 +177,7 @@ def draft_model(
         device=torch.device("cpu"),
         prompt_length=prompt_length,
         end_ids=end_ids,
+        shared_noise=shared_noise,
     )
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from app.decoding.sampling import warp
+from app.decoding.shared_noise import NO_SEED, SharedNoise
 from app.models.session import Block, Reading
 from app.run.settings import Sampling
 
@@ -75,9 +76,14 @@ class TargetRows:
         self._sampling = sampling
 
     @property
+    def greedy(self) -> bool:
+        """Whether nothing is drawn at the run's sampling settings."""
+        return self._sampling.greedy
+
+    @cached_property
     def probabilities(self) -> Tensor:
         """What to show beside a token: the law, or at temperature 0 the model's own softmax."""
-        return torch.softmax(self.logits, dim=-1) if self._sampling.greedy else self.law
+        return torch.softmax(self.logits, dim=-1) if self.greedy else self.law
 
     @cached_property
     def best(self) -> Tensor:
@@ -103,6 +109,8 @@ class Draws:
     """[drafted], one a guess."""
     next: Tensor
     """[1], for the token after the accepted guesses."""
+    shared: SharedNoise = NO_SEED
+    """The noise of the places from the first guess on, for the rule that shares it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +143,6 @@ class Verifier(Protocol):
     """A rule: a pure function of the draft, the target's rows and the draws."""
 
     name: str
-    label: str
-    lossless: bool
 
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Decides which guesses are kept, and which token follows them."""

@@ -27,6 +27,7 @@ from app.gui.strips import Notice, ProgressStrip
 from app.gui.token_card import TokenCard
 from app.gui.verdict import Verdict
 from app.library.catalogue import Catalogue
+from app.run.figures import standing
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
 
@@ -116,8 +117,7 @@ class Playground(QWidget):
         fast, slow = self.lanes
         speculates = record.settings.method != "nothing"
         fast.title.setText("Speculative" if speculates else "Plain decoding")
-        rule = f"{record.settings.rule} rule"
-        promise = f"{'lossless' if record.lossless else 'not exactly lossless'} · {rule}"
+        promise = f"{standing(record)} · {record.settings.rule} rule"
         fast.promise.setText(promise if speculates else "no draft")
         fast.promise.setToolTip(tip("\n".join(record.notes)) if record.notes else "")
         slow.setVisible(record.settings.baseline)

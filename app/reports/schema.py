@@ -110,6 +110,7 @@ _FIELDS: dict[str, str] = {
     "RunSettings.prompt": "The prompt as it was written.",
     "RunSettings.repetitions": "How often each lane was run.",
     "RunSettings.rule": "The rule that decides which guesses are kept.",
+    "RunSettings.rule_options": "The rule's options.",
     "RunSettings.sampling": "How tokens are drawn.",
     "RunSettings.stop_strings": "Strings that end the text.",
     "RunSettings.system": "The system prompt.",

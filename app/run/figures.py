@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import median
+from typing import Literal
 
 import msgspec
 
@@ -20,6 +21,7 @@ from app.run.metrics import (
     total_seconds,
 )
 from app.run.record import Repetition, RunRecord
+from app.run.rules import is_lossy
 
 NOTHING = "n/a"
 """What is shown where there is nothing to divide by."""
@@ -107,6 +109,8 @@ def agreement(record: RunRecord) -> str:
     if not record.repetitions("baseline"):
         return "There is no baseline to compare the text with."
     found = same_text(record)
+    if found is None and is_lossy(record.settings):
+        return "The rule is lossy: the text need not be the baseline's."
     if found is None:
         return "With a temperature above 0 both lanes follow the same law, not the same text."
     if not found.compared:
@@ -119,11 +123,30 @@ def agreement(record: RunRecord) -> str:
     return f"{where}: {_judged(record.divergence)}"
 
 
+Standing = Literal["lossless", "not exactly lossless", "LOSSY"]
+"""What a run promises of its text, in the words that go wherever its figures go: the target's law;
+the same but for the models' precision; or another law, by its rule."""
+
+
+def standing(record: RunRecord) -> Standing:
+    """What this run promises."""
+    if is_lossy(record.settings):
+        return "LOSSY"
+    return "lossless" if record.lossless else "not exactly lossless"
+
+
+_PROMISES: dict[Standing, str] = {
+    "lossless": "Lossless: the rule keeps the target's distribution exactly.",
+    "not exactly lossless": "Not exactly lossless: the models' precision does not keep the "
+    "target's distribution exactly.",
+    "LOSSY": "LOSSY: the rule changes the target's distribution, so the text and every figure are "
+    "another model's.",
+}
+
+
 def promise(record: RunRecord) -> str:
     """One sentence: does the output keep the target's distribution?"""
-    if record.lossless:
-        return "Lossless: the rule keeps the target's distribution exactly."
-    return "Not exactly lossless: the rule, or the models' precision, does not keep it exactly."
+    return _PROMISES[standing(record)]
 
 
 def _judged(divergence: Divergence) -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from app.run.events import Phases, Round
 from app.run.record import Repetition, RunRecord
+from app.run.rules import same_text_due
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -253,10 +254,11 @@ def same_text(record: RunRecord) -> SameText | None:
     """Compares the lanes of the first pair; None where the lanes need not be equal, or have not
     both begun to write.
 
-    With a draw (temperature above 0) both lanes follow the same law, not the same text.
+    With a draw (temperature above 0) both lanes follow the same law, not the same text, unless
+    they draw with the same noise; a lossy rule has a text of its own.
     """
     pairs = lane_pairs(record)
-    if not pairs or not record.settings.sampling.greedy:
+    if not pairs or not same_text_due(record.settings):
         return None
     fast, slow = pairs[0][0].token_ids, pairs[0][1].token_ids
     shared = min(len(fast), len(slow))

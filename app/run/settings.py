@@ -89,6 +89,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     method_options: dict[str, OptionValue] = {}
     draft_length: int = 4
     rule: str = "exact"
+    rule_options: dict[str, OptionValue] = {}
     sampling: Sampling = Sampling()
     max_new_tokens: int = 256
     stop_strings: tuple[str, ...] = ()

@@ -104,7 +104,7 @@ def compared(maker: LaneMaker, wanted: Audit, law: TextLaw, *, sample: Sample) -
         settings=wanted.settings,
         asked=wanted.runs,
         runs=found.samples,
-        lossless=maker.pair.exact and maker.rule.lossless,
+        lossless=maker.lossless,
         drafted=sample.drafted,
         accepted=sample.accepted,
         texts=found.categories,

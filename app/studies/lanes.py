@@ -24,6 +24,7 @@ from app.models.pair import LoadedPair
 from app.models.session import Session
 from app.run.events import At, LaneEnded
 from app.run.methods import Drafter, Method
+from app.run.rules import Rule, is_lossy
 from app.run.settings import RunSettings
 from app.studies.conversation import Conversation, Room
 
@@ -67,7 +68,13 @@ class LaneMaker:
     @property
     def rule(self) -> Verifier:
         """The rule that decides in both lanes."""
-        return make_verifier(self.settings.rule, self.settings.sampling)
+        settings = self.settings
+        return make_verifier(settings.rule, settings.sampling, settings.rule_options)
+
+    @property
+    def lossless(self) -> bool:
+        """Whether the text keeps the target's law: the rule promises it, the models can hold it."""
+        return self.pair.exact and not is_lossy(self.settings)
 
     @property
     def drafter(self) -> Drafter:
@@ -129,6 +136,7 @@ class LaneMaker:
             draft_context=draft.model.context_length if draft else 0,
             head=self.pair.head,
             width=self.pair.target.model.width,
+            shared_noise=Rule.named(self.settings.rule).same_text,
         )
         if not self._speculates(at):
             return make_proposer("nothing", {}, around)

@@ -33,6 +33,7 @@ from app.run.methods import Method
 from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.problems import Cancelled, ContextFull, Problem
 from app.run.record import RunRecord
+from app.run.rules import Rule
 from app.run.settings import RunSettings
 from app.studies.audit import audit_lane
 from app.studies.conditions import watch
@@ -102,6 +103,7 @@ class Workbench:
         """
         settings.check()
         Method.named(settings.method).filled(settings.method_options)
+        Rule.named(settings.rule).filled(settings.rule_options)
         pair = self.loaded(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings, conversation)
         for event in _events(run, maker, costing=costing, report=report, pause=pause):
@@ -219,7 +221,7 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
         draft=pair.drafter(maker.drafter),
         prompt_ids=maker.prompt_ids,
         end_ids=pair.end_ids,
-        lossless=pair.exact and maker.rule.lossless,
+        lossless=maker.lossless,
         notes=pair.notes(maker.drafter),
         draft_resident=pair.drafts_with != "nothing",
     )

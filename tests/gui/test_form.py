@@ -12,7 +12,8 @@ from app.gui.form import Form
 from app.gui.plain import whole_unicode
 from app.gui.prompt_field import PromptField
 from app.library.catalogue import Catalogue
-from app.run.methods import METHODS, Option
+from app.run.methods import METHODS
+from app.run.options import Option
 from app.run.settings import RunSettings, Sampling
 
 
@@ -45,9 +46,9 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
     form.choose_pair("embedded-nf4-draft")
     assert settings(form).method == "draft-model"
     assert settings(form).method_options == {}
-    assert not form._option_rows["ngram"]["shortest"].field.isVisible()
+    assert not form._option_rows["method", "ngram"]["shortest"].field.isVisible()
     form.rows["method"].field.put("ngram")
-    assert form._option_rows["ngram"]["shortest"].field.isVisible()
+    assert form._option_rows["method", "ngram"]["shortest"].field.isVisible()
 
 
 def test_a_pair_offers_no_method_that_needs_what_it_has_not(form):

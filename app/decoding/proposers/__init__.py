@@ -34,6 +34,8 @@ class Surroundings:
     head: LoadedHead | None = None
     width: int = 0
     """Logits a row of the target."""
+    shared_noise: bool = False
+    """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
 
 
 Options = Mapping[str, OptionValue]
@@ -58,6 +60,7 @@ def _draft_model(around: Surroundings, options: Options) -> Proposer:
         device=around.device,
         prompt_length=around.prompt_length,
         end_ids=around.end_ids,
+        shared_noise=around.shared_noise,
     )
 
 
@@ -74,6 +77,7 @@ def _head(around: Surroundings, options: Options) -> Proposer:
         prompt_length=around.prompt_length,
         end_ids=around.end_ids,
         length=int(options.get("head_length", 0)),
+        shared_noise=around.shared_noise,
     )
 
 

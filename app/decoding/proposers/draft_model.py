@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
+from app.decoding.proposers.guess_draws import GuessDraws
 from app.decoding.proposers.one_by_one import Guess, OneByOne
-from app.decoding.randomness import draw
-from app.decoding.sampling import Penalties, pick, warp
+from app.decoding.sampling import Penalties, warp
 from app.models.pair import DraftWidths
 from app.models.session import Block
 from app.run.settings import Sampling
@@ -34,9 +34,11 @@ class DraftModel(OneByOne):
         device: torch.device,
         prompt_length: int,
         end_ids: Collection[int],
+        shared_noise: bool = False,
     ) -> None:
         super().__init__(device, end_ids)
         self._sampling = sampling
+        self._draws = GuessDraws(sampling.seed, shared_noise)
         self._widths = widths
         self._context = context
         self._penalties = Penalties(sampling, prompt_length)
@@ -64,7 +66,7 @@ class DraftModel(OneByOne):
         if self._sampling.greedy:
             return Guess(logits.argmax(), None, finite)
         law = warp(logits[None], self._sampling)[0]
-        return Guess(pick(law, draw(self._sampling.seed, "draft", round_, slot)), law, finite)
+        return Guess(self._draws.pick(law, text, round_=round_, slot=slot), law, finite)
 
     def _penalised(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised fp32 logits [target width]; ids that are not shared have none."""

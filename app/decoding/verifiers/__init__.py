@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from app.decoding.contracts import Verifier
+from app.decoding.verifiers.block import BlockVerification
+from app.decoding.verifiers.coupled import Coupled
 from app.decoding.verifiers.exact import Exact
 from app.decoding.verifiers.greedy import Greedy
+from app.decoding.verifiers.sample_match import SampleMatch
 from app.run.problems import Problem
-from app.run.settings import Sampling
+from app.run.rules import Rule
+from app.run.settings import OptionValue, Sampling
 
-VERIFIERS: dict[str, type[Verifier]] = {rule.name: rule for rule in (Exact, Greedy)}
+Options = Mapping[str, OptionValue]
+
+_MAKERS: dict[str, Callable[[Options], Verifier]] = {
+    "exact": lambda options: Exact(),
+    "block": lambda options: BlockVerification(),
+    "coupled": lambda options: Coupled(),
+    "sample-match": lambda options: SampleMatch(),
+    "greedy": lambda options: Greedy(),
+}
 
 
-def make_verifier(name: str, sampling: Sampling) -> Verifier:
-    """The rule of this name. At temperature 0 the exact rule is the greedy one."""
-    if name not in VERIFIERS:
-        raise Problem(f"There is no rule {name!r}.", f"Choose one of: {', '.join(VERIFIERS)}.")
+def make_verifier(name: str, sampling: Sampling, options: Options | None = None) -> Verifier:
+    """The rule of this name; options that are not given take their defaults. At temperature 0 most
+    rules are the greedy one.
+    """
+    rule = Rule.named(name)
+    filled = rule.filled(options or {})
     if name == Greedy.name and not sampling.greedy:
         raise Problem(
             f"The greedy rule draws nothing, but the temperature is {sampling.temperature:g}.",
             "Set the temperature to 0, or choose the exact rule.",
         )
-    return Greedy() if sampling.greedy else VERIFIERS[name]()
+    greedy = sampling.greedy and rule.greedy_at_zero
+    return Greedy() if greedy else _MAKERS[name](filled)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from app.run.figures import FIGURES, NOTHING, Figure
+from app.run.figures import FIGURES, NOTHING, Figure, standing
 from app.run.flagged import cautions, cautions_on
 from app.run.identities import violations
 from app.run.metrics import Spread, same_text
 from app.run.record import RunRecord
+from app.run.rules import is_lossy
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -37,9 +38,8 @@ def tiles(record: RunRecord) -> list[Tile]:
 
 def badge(record: RunRecord) -> str:
     """What a run that does not keep the target's distribution is marked with; else nothing."""
-    if record.lossless:
-        return ""
-    return "LOSSY" if record.target.rows_independent else "not exactly lossless"
+    found = standing(record)
+    return "" if found == "lossless" else found
 
 
 def flags(record: RunRecord) -> list[str]:
@@ -104,7 +104,10 @@ def _text(record: RunRecord) -> Tile:
     """Whether both lanes wrote the same text."""
     caption, found = "text, both lanes", same_text(record)
     if found is None:
-        drawn = record.repetitions("baseline") and not record.settings.sampling.greedy
+        paired = record.repetitions("baseline")
+        if is_lossy(record.settings):
+            return Tile(NOTHING, caption, "the rule is lossy" if paired else "")
+        drawn = paired and not record.settings.sampling.greedy
         return Tile(NOTHING, caption, "drawn: same law, not same text" if drawn else "")
     if found.first_difference is None:
         return Tile("Same", caption, f"{found.compared} tokens compared", "good")
