@@ -127,7 +127,7 @@ def _round_outcomes(verifier, guesses, laws, rows):
     """
     draft = Draft(Block(guesses), laws)
     target = rows_with(rows)
-    accept = _accept_probabilities(verifier, draft, target)
+    accept = _sides(verifier, draft, target)
     for pattern in itertools.product((True, False), repeat=GAMMA):
         chance, draws = 1.0, []
         for kept, a in zip(pattern, accept, strict=True):
@@ -145,10 +145,12 @@ def _round_outcomes(verifier, guesses, laws, rows):
                 yield (*guesses[:kept], token), chance * share
 
 
-def _accept_probabilities(verifier, draft, target) -> list[float]:
+def _sides(verifier, draft, target) -> list[float]:
+    """Below which draw each guess passes by itself; FLy's own chance is told of several draws."""
     half = torch.full((GAMMA,), 0.5, dtype=torch.float64)
     verdict = verifier.verify(draft, target, Draws(half, torch.tensor([0.5])))
-    return [float(a) for a in verdict.accept_probability]
+    alone = verdict.strict_probability if verifier.name == "fly" else verdict.accept_probability
+    return [float(a) for a in alone]
 
 
 def copy_draft_repetition(gamma: int, *, rounds: int = 40, session=Session):

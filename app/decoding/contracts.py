@@ -96,6 +96,11 @@ class TargetRows:
         return warp(self.logits, self._sampling)
 
     @cached_property
+    def tempered(self) -> Tensor:
+        """The softmax of each row at the run's temperature, with no token cut: [drafted + 1, …]."""
+        return torch.softmax(self.logits / self._sampling.temperature, dim=-1)
+
+    @cached_property
     def finite(self) -> Tensor:
         """Whether every row holds usable numbers: no NaN, no +inf, not all -inf. A bool []."""
         return torch.isfinite(self.logits.amax(dim=-1)).all()
@@ -127,6 +132,10 @@ class Verdict:
     target_probability: Tensor | None = None
     draft_probability: Tensor | None = None
     accept_probability: Tensor | None = None
+    strict_probability: Tensor | None = None
+    """The lossless rule's own chance to keep the guess; only told by lossy rules."""
+    lenient: Tensor | None = None
+    """Whether the guess passes, but would not have by the lossless rule with the same draw."""
     draw: Tensor | None = None
     next_probability: Tensor | None = None
     """The target's probability of the next token: []."""

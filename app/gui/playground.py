@@ -21,7 +21,7 @@ from app.gui.form import Form
 from app.gui.form_page import form_panel, lay_out
 from app.gui.lane_view import LaneView
 from app.gui.legend import Legend
-from app.gui.plain import scaled_font, tip
+from app.gui.plain import scaled_font, set_tone, tip
 from app.gui.prompt_panel import PromptPanel
 from app.gui.strips import Notice, ProgressStrip
 from app.gui.token_card import TokenCard
@@ -117,8 +117,10 @@ class Playground(QWidget):
         fast, slow = self.lanes
         speculates = record.settings.method != "nothing"
         fast.title.setText("Speculative" if speculates else "Plain decoding")
-        promise = f"{standing(record)} · {record.settings.rule} rule"
+        found = standing(record)
+        promise = f"{found} · {record.settings.rule} rule"
         fast.promise.setText(promise if speculates else "no draft")
+        set_tone(fast.promise, "trouble" if found == "LOSSY" else "muted")
         fast.promise.setToolTip(tip("\n".join(record.notes)) if record.notes else "")
         slow.setVisible(record.settings.baseline)
 

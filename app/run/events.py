@@ -79,6 +79,8 @@ class Token(Struct, frozen=True):
     draw: float | None = None
     kept_by: Literal["rule", "leniency"] | None = None
     inspection: Inspection | None = None
+    strict_probability: float | None = None
+    """With which chance the lossless rule would have accepted the guess; null for such a rule."""
 
 
 class Phases(Struct, frozen=True):

@@ -15,6 +15,7 @@ from app.run.metrics import (
     decode_seconds,
     decode_speed,
     decode_speedup,
+    leniency_share,
     request_speedup,
     same_text,
     total_counts,
@@ -22,6 +23,9 @@ from app.run.metrics import (
 )
 from app.run.record import Repetition, RunRecord
 from app.run.rules import is_lossy
+
+LENIENCY = "kept_by_leniency"
+"""The name of the figure that only a lossy rule has."""
 
 NOTHING = "n/a"
 """What is shown where there is nothing to divide by."""
@@ -133,6 +137,14 @@ def standing(record: RunRecord) -> Standing:
     if is_lossy(record.settings):
         return "LOSSY"
     return "lossless" if record.lossless else "not exactly lossless"
+
+
+def badge(record: RunRecord) -> str:
+    """What stands beside the figures of a run that is not lossless, a lossy rule named; else ""."""
+    found = standing(record)
+    if found == "LOSSY":
+        return f"LOSSY ({record.settings.rule})"
+    return "" if found == "lossless" else found
 
 
 _PROMISES: dict[Standing, str] = {
@@ -269,6 +281,15 @@ FIGURES: dict[str, Figure] = {
             "Tokens committed after the first / rounds. Plain decoding has exactly 1.",
             unit="tokens",
             of=lambda counts: counts.tokens_per_loop,
+        ),
+        Figure(
+            LENIENCY,
+            "Kept by leniency, expected",
+            "%",
+            "Mean over tested guesses of max(0, chance of the rule - min(1, p/q)): how many of "
+            "them only a lossy rule keeps. At temperature 0 the strict chance is whether the guess "
+            "is the target's likeliest token. None for a lossless rule.",
+            lambda record: leniency_share(record.repetitions("speculative")),
         ),
         *_of_lane("speculative"),
         *_of_lane("baseline"),

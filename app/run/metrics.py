@@ -97,6 +97,20 @@ def total_counts(repetitions: Iterable[Repetition]) -> Counts:
     return Counts(*(sum(column) for column in zip(*found, strict=True)))
 
 
+def leniency_share(repetitions: Iterable[Repetition]) -> float | None:
+    """The expected share of tokens kept by leniency: the mean over guesses that were tested of
+    max(0, chance of the rule - min(1, p/q)); None for a lossless rule, which has no excess.
+    """
+    excess = [
+        max(0.0, token.accept_probability - token.strict_probability)
+        for repetition in repetitions
+        for round_ in repetition.rounds
+        for token in (*round_.committed, *round_.thrown)
+        if token.accept_probability is not None and token.strict_probability is not None
+    ]
+    return sum(excess) / len(excess) if excess else None
+
+
 class PositionAcceptance(msgspec.Struct, frozen=True):
     """How often the guess at one place of the draft (1 is the first) was accepted."""
 

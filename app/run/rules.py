@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.run.options import Offer, named
+from app.run.options import Offer, Option, named
+from app.run.problems import Problem
 from app.run.settings import RunSettings
 
 
@@ -15,6 +16,8 @@ class Rule(Offer, frozen=True, kw_only=True):
     """Whether a seed gives the same text with any guesses, also where tokens are drawn."""
     greedy_at_zero: bool = True
     """Whether it is the greedy rule at temperature 0."""
+    longer_than: str = ""
+    """The option that drafts have to be longer than, or it keeps nothing more than exact."""
 
     @staticmethod
     def named(name: str) -> Rule:
@@ -56,9 +59,119 @@ RULES: dict[str, Rule] = {
             "Keeps a guess if it is the target's likeliest token; for temperature 0 only.",
             lossless=True,
         ),
+        Rule(
+            "lenience",
+            "Lenience",
+            "Keeps a guess with chance min(1, p/(l·q)): a token may come up to 1/l times as often.",
+            options=(
+                Option(
+                    "lenience",
+                    "Lenience l",
+                    "1 is the exact rule; smaller values keep more guesses.",
+                    0.5,
+                    0.01,
+                    1.0,
+                ),
+            ),
+            lossless=False,
+            greedy_at_zero=False,
+        ),
+        Rule(
+            "typical",
+            "Typical acceptance",
+            "Keeps a guess that the target finds likely enough: p > min(ε, δ·exp(-entropy)).",
+            options=(
+                Option("threshold", "Threshold ε", "The most that p has to reach.", 0.09, 0.0, 1.0),
+                Option(
+                    "delta", "Factor δ", "Of exp(-entropy), which p has to reach.", 0.3, 0.0, 1.0
+                ),
+            ),
+            lossless=False,
+        ),
+        Rule(
+            "ensemble",
+            "Static ensemble",
+            "The text follows a mixture of target and draft: w·p + (1 - w)·q.",
+            options=(
+                Option("weight", "Target's weight w", "1 is the exact rule.", 0.8, 0.01, 1.0),
+            ),
+            lossless=False,
+            greedy_at_zero=False,
+        ),
+        Rule(
+            "fly",
+            "FLy (deferred rejection)",
+            "Keeps a rejected guess if the target is unsure and the guesses behind it agree.",
+            options=(
+                Option(
+                    "window",
+                    "Window",
+                    "Guesses that have to agree; drafts have to be longer than it.",
+                    6,
+                    1,
+                    63,
+                ),
+                Option(
+                    "reading",
+                    "Window counts",
+                    "vllm: the guesses behind the rejected one; paper: that one too, so that one "
+                    "fewer has to agree.",
+                    "vllm",
+                    choices=("vllm", "paper"),
+                ),
+                Option(
+                    "entropy",
+                    "Least entropy",
+                    "Of the target's three likeliest tokens, in nats.",
+                    0.3,
+                    0.0,
+                    2.0,
+                ),
+            ),
+            lossless=False,
+            greedy_at_zero=False,
+            longer_than="window",
+        ),
+        Rule(
+            "synthetic",
+            "Synthetic acceptance",
+            "Keeps guesses at given rates, to measure a system; the text is nobody's.",
+            options=(
+                Option(
+                    "length",
+                    "Acceptance length",
+                    "Mean tokens a loop, the target's own included; at most draft length + 1.",
+                    2.0,
+                    1.0,
+                    65.0,
+                ),
+                Option(
+                    "rates",
+                    "Acceptance rates",
+                    "Instead of a length: the share of drafts that keep at least 1, 2, … guesses, "
+                    "with commas between: 0.8, 0.6, 0.4.",
+                    "",
+                ),
+            ),
+            lossless=False,
+            greedy_at_zero=False,
+        ),
     )
 }
 """Every rule by its name, the lossless ones first."""
+
+
+def check_rule(settings: RunSettings) -> None:
+    """Raises Problem for a rule that there is not, or that cannot work in this run."""
+    rule = Rule.named(settings.rule)
+    options = rule.filled(settings.rule_options)
+    least = int(options.get(rule.longer_than, -1))
+    if settings.method != "nothing" and settings.draft_length <= least:
+        raise Problem(
+            f"{rule.label} needs drafts longer than {least} tokens, its {rule.longer_than}, and "
+            f"the draft length is {settings.draft_length}.",
+            f"Raise the draft length, or lower the {rule.longer_than}.",
+        )
 
 
 def is_lossy(settings: RunSettings) -> bool:

@@ -33,7 +33,7 @@ from app.run.methods import Method
 from app.run.preparation import EngineReady, Prepare, Prepared
 from app.run.problems import Cancelled, ContextFull, Problem
 from app.run.record import RunRecord
-from app.run.rules import Rule
+from app.run.rules import check_rule
 from app.run.settings import RunSettings
 from app.studies.audit import audit_lane
 from app.studies.conditions import watch
@@ -103,7 +103,7 @@ class Workbench:
         """
         settings.check()
         Method.named(settings.method).filled(settings.method_options)
-        Rule.named(settings.rule).filled(settings.rule_options)
+        check_rule(settings)
         pair = self.loaded(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings, conversation)
         for event in _events(run, maker, costing=costing, report=report, pause=pause):

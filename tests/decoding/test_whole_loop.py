@@ -17,6 +17,8 @@ from app.decoding.proposers.ngram import Ngram
 from app.decoding.verifiers import make_verifier
 from app.models.session import Reading
 from app.run.identities import violations
+from app.run.metrics import counts, leniency_share
+from app.run.record import Repetition
 from app.run.rules import RULES
 from app.run.settings import Sampling
 from toys import draft_model, make_lane, run
@@ -44,8 +46,12 @@ class Tables:
         return Reading(LOGITS[request.role][ids[len(ids) - request.rows :]])
 
 
-def written(rule, *, proposer=None, tokens=TOKENS, seed=1, **sampling) -> list[int]:
-    settings = Sampling(temperature=1.0, seed=seed, **sampling)
+def written(rule, **asked) -> list[int]:
+    return recorded(rule, asked.pop("proposer", None), **asked).token_ids
+
+
+def recorded(rule, proposer, *, tokens=TOKENS, options=None, **sampling) -> Repetition:
+    settings = Sampling(**{"temperature": 1.0, "seed": 1, **sampling})
     guesser = None
     if proposer == "draft":
         guesser = draft_model(width=4, sampling=settings, shared_noise=rule == "coupled")
@@ -58,11 +64,11 @@ def written(rule, *, proposer=None, tokens=TOKENS, seed=1, **sampling) -> list[i
         draft_length=3,
         max_new_tokens=tokens,
         context=10**6,
-        verifier=make_verifier(rule, settings),
+        verifier=make_verifier(rule, settings, options),
     )
     found = run(lane, Tables())
     assert violations(found) == []
-    return lane.text.ids
+    return found
 
 
 def statistic(ids: list[int], laws) -> float:
@@ -85,6 +91,27 @@ def test_so_many_tokens_show_a_law_that_is_off_by_a_twentieth():
 def test_the_whole_loop_follows_the_targets_law(rule, proposer):
     free = VOCABULARY * (VOCABULARY - 1)
     assert statistic(written(rule, proposer=proposer), TARGET) < chi2.ppf(1 - 1e-4, free)
+
+
+def test_leniency_in_the_whole_loop_is_what_is_expected_of_it():
+    found = recorded("lenience", "draft", options={"lenience": 0.5})
+    tested = [t for r in found.rounds for t in (*r.committed, *r.thrown) if t.strict_probability]
+    share = leniency_share([found])
+    assert share > 0.05
+    seen = sum(token.kept_by == "leniency" for token in tested) / len(tested)
+    assert abs(seen - share) < 4 * (share * (1 - share) / len(tested)) ** 0.5
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_synthetic_acceptance_has_its_length(temperature):
+    options = {"rates": "0.9, 0.6, 0.3"}
+    found = recorded("synthetic", "draft", options=options, tokens=2000, temperature=temperature)
+    tally = counts(found)
+    whole = sum(r.limit == 3 for r in found.rounds)
+    assert whole >= tally.rounds - 3
+    # The variance of n is at most 9/4: it lies from 0 to 3.
+    assert abs(tally.mean_accepted_prefix - 1.8) < 4 * 1.5 / tally.rounds**0.5
+    assert leniency_share([found]) > 0.0
 
 
 @pytest.mark.parametrize("seed", [1, -7])

@@ -14,6 +14,7 @@ from app.gui.prompt_field import PromptField
 from app.library.catalogue import Catalogue
 from app.run.methods import METHODS
 from app.run.options import Option
+from app.run.rules import RULES
 from app.run.settings import RunSettings, Sampling
 
 
@@ -215,3 +216,25 @@ def test_stop_strings_stand_one_a_line_and_an_empty_line_is_none(form):
     assert settings(form).stop_strings == ("END", "\n\n", "C:\\new")
     settings(form).check()
     assert {"stop_strings", "ignore_end_of_text"} <= shown(form)
+
+
+def test_a_rules_options_stand_below_it_and_are_sent(form):
+    assert settings(form).rule == "exact"
+    form.rows["rule"].field.put("fly")
+    rows = form._option_rows["rule", "fly"]
+    assert all(row.field.isVisible() for row in rows.values())
+    assert not form._option_rows["rule", "lenience"]["lenience"].field.isVisible()
+    rows["reading"].field.put("paper")
+    rows["window"].field.put(3)
+    found = settings(form)
+    assert found.rule == "fly"
+    assert found.rule_options == {"window": 3, "reading": "paper", "entropy": 0.3}
+    form.fill(RunSettings("embedded", "Hi", rule="synthetic", rule_options={"rates": "0.5"}))
+    assert settings(form).rule_options == {"length": 2.0, "rates": "0.5"}
+
+
+def test_lossy_rules_say_so_where_they_are_chosen(form):
+    field = form.rows["rule"].field
+    offers = {field.itemData(i): field.itemText(i) for i in range(field.count())}
+    assert set(offers) == set(RULES) - {"greedy"}
+    assert all(("LOSSY" in text) != RULES[name].lossless for name, text in offers.items())

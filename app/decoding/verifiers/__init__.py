@@ -7,14 +7,29 @@ from collections.abc import Callable, Mapping
 from app.decoding.contracts import Verifier
 from app.decoding.verifiers.block import BlockVerification
 from app.decoding.verifiers.coupled import Coupled
+from app.decoding.verifiers.ensemble import Ensemble
 from app.decoding.verifiers.exact import Exact
+from app.decoding.verifiers.fly import Fly
 from app.decoding.verifiers.greedy import Greedy
+from app.decoding.verifiers.lenience import Lenience
 from app.decoding.verifiers.sample_match import SampleMatch
+from app.decoding.verifiers.synthetic import Synthetic, rates_of
+from app.decoding.verifiers.typical import Typical
 from app.run.problems import Problem
 from app.run.rules import Rule
 from app.run.settings import OptionValue, Sampling
 
 Options = Mapping[str, OptionValue]
+
+
+def _fly(options: Options) -> Verifier:
+    window = int(options["window"])
+    return Fly(
+        window=window,
+        followers=window - (options["reading"] == "paper"),
+        entropy=float(options["entropy"]),
+    )
+
 
 _MAKERS: dict[str, Callable[[Options], Verifier]] = {
     "exact": lambda options: Exact(),
@@ -22,6 +37,13 @@ _MAKERS: dict[str, Callable[[Options], Verifier]] = {
     "coupled": lambda options: Coupled(),
     "sample-match": lambda options: SampleMatch(),
     "greedy": lambda options: Greedy(),
+    "lenience": lambda options: Lenience(float(options["lenience"])),
+    "ensemble": lambda options: Ensemble(float(options["weight"])),
+    "typical": lambda options: Typical(float(options["threshold"]), float(options["delta"])),
+    "fly": _fly,
+    "synthetic": lambda options: Synthetic(
+        rates_of(str(options["rates"]), float(options["length"]))
+    ),
 }
 
 

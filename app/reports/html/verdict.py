@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from app.run.figures import FIGURES, NOTHING, Figure, standing
+from app.run.figures import FIGURES, LENIENCY, NOTHING, Figure
 from app.run.flagged import cautions, cautions_on
 from app.run.identities import violations
 from app.run.metrics import Spread, same_text
@@ -29,17 +29,12 @@ def tiles(record: RunRecord) -> list[Tile]:
         _tile(record, "decode_speedup", "decode speed-up", tone="accent"),
         _tile(record, "acceptance_rate", "acceptance rate", detail="of all guesses"),
         _tile(record, "tokens_per_loop", "tokens per loop", detail=f"of at most {most}"),
+        *_leniency(record),
         _of_lane(record, "speculative"),
         _of_lane(record, "baseline"),
         _first_tokens(record),
         _text(record),
     ]
-
-
-def badge(record: RunRecord) -> str:
-    """What a run that does not keep the target's distribution is marked with; else nothing."""
-    found = standing(record)
-    return "" if found == "lossless" else found
 
 
 def flags(record: RunRecord) -> list[str]:
@@ -73,6 +68,13 @@ def _tile(record: RunRecord, name: str, caption: str, *, detail: str = "", tone:
     told = [_range(figure, spread) if spread else detail]
     told += [f"caution: {', '.join(kinds)}"] if kinds else []
     return Tile(number, caption, "; ".join(filter(None, told)), tone)
+
+
+def _leniency(record: RunRecord) -> list[Tile]:
+    """What only leniency keeps, of a run with a lossy rule."""
+    if not is_lossy(record.settings):
+        return []
+    return [_tile(record, LENIENCY, "kept by leniency", detail="expected")]
 
 
 def _range(figure: Figure, spread: Spread) -> str:
