@@ -168,6 +168,7 @@ def draft_model(
     shared: int | None = None,
     rows: int | None = None,
     shared_noise: bool = False,
+    stop=None,
 ) -> DraftModel:
     """The draft-model proposer on a CPU, for a target of this width."""
     return DraftModel(
@@ -178,6 +179,7 @@ def draft_model(
         prompt_length=prompt_length,
         end_ids=end_ids,
         shared_noise=shared_noise,
+        stop=stop,
     )
 
 

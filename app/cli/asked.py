@@ -10,6 +10,7 @@ import typer
 
 from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
+from app.run.draft_lengths import LengthPolicy
 from app.run.methods import Method
 from app.run.options import Offer
 from app.run.problems import Problem
@@ -61,6 +62,15 @@ def chosen_rule(
     rule = Rule.named(name or pair.rule)
     own = pair.rule_options if rule.name == pair.rule else {}
     return rule.name, options_of(rule, given, "--rule-option", own=own)
+
+
+def chosen_lengths(
+    pair: PairEntry, name: str | None, given: list[str] | None
+) -> tuple[str, dict[str, OptionValue]]:
+    """What chooses draft lengths, and its options: as asked for, else the pair's own."""
+    policy = LengthPolicy.named(name or pair.draft_length_policy)
+    own = pair.draft_length_options if policy.name == pair.draft_length_policy else {}
+    return policy.name, options_of(policy, given, "--draft-length-option", own=own)
 
 
 def check_unicode(texts: Iterable[str]) -> None:

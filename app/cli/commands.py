@@ -12,6 +12,7 @@ from app import __version__
 from app.cli.asked import (
     bench_ways,
     check_unicode,
+    chosen_lengths,
     chosen_pair,
     chosen_rule,
     options_of,
@@ -32,12 +33,24 @@ from app.reports import read_record, write_report
 from app.reports.schema import record_schema
 from app.run.auditing import DRAFT_LENGTH as AUDITED_LENGTH
 from app.run.auditing import RUNS, TOP_K, Audit
+from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS, Method
 from app.run.rules import RULES
 from app.run.settings import Detail, Precision, RunSettings, Sampling
 from app.run.teaching import DISK_GIB, VOCABULARY, WRITING_SHARE, Teach
 from app.selftest.selftest import run_selftest
 
+_Policy = Annotated[
+    str | None,
+    typer.Option(
+        help="What chooses each round's draft length, the draft length being the most: "
+        f"{', '.join(LENGTH_POLICIES)}. Else the pair's own."
+    ),
+]
+_PolicyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="An option of the draft length policy, name=value; may repeat."),
+]
 _Rule = Annotated[
     str | None,
     typer.Option(help=f"Which guesses are kept: {', '.join(RULES)}. Else the pair's own."),
@@ -91,6 +104,8 @@ def run(
     draft_length: Annotated[
         int | None, typer.Option(help="Most tokens guessed in a round; else the pair's own.")
     ] = None,
+    draft_length_policy: _Policy = None,
+    draft_length_option: _PolicyOption = None,
     rule: _Rule = None,
     rule_option: _RuleOption = None,
     max_new_tokens: Annotated[int, typer.Option(help="Most tokens of the text.")] = 256,
@@ -144,6 +159,7 @@ def run(
     entry = chosen_pair(catalogue, pair)
     way = Method.named(method or entry.method)
     rule, rule_options = chosen_rule(entry, rule, rule_option)
+    policy, policy_options = chosen_lengths(entry, draft_length_policy, draft_length_option)
     settings = RunSettings(
         pair=entry.name,
         prompt=text,
@@ -152,6 +168,8 @@ def run(
         method=way.name,
         method_options=options_of(way, option),
         draft_length=entry.draft_length if draft_length is None else draft_length,
+        draft_length_policy=policy,
+        draft_length_options=policy_options,
         rule=rule,
         rule_options=rule_options,
         sampling=Sampling(
@@ -196,6 +214,8 @@ def bench(
     draft_lengths: Annotated[
         str | None, typer.Option(help="Draft lengths, separated by commas; else the pair's own.")
     ] = None,
+    draft_length_policy: _Policy = None,
+    draft_length_option: _PolicyOption = None,
     rule: _Rule = None,
     rule_option: _RuleOption = None,
     limit_per_category: Annotated[
@@ -226,9 +246,12 @@ def bench(
     if limit_per_category is not None:
         chosen = limit_to(chosen, limit_per_category)
     rule, rule_options = chosen_rule(entry, rule, rule_option)
+    policy, policy_options = chosen_lengths(entry, draft_length_policy, draft_length_option)
     settings = RunSettings(
         pair=entry.name,
         prompt="",
+        draft_length_policy=policy,
+        draft_length_options=policy_options,
         rule=rule,
         rule_options=rule_options,
         sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
@@ -264,6 +287,8 @@ def audit(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the method, name=value; may repeat.")
     ] = None,
+    draft_length_policy: _Policy = None,
+    draft_length_option: _PolicyOption = None,
     rule: _Rule = None,
     rule_option: _RuleOption = None,
     draft_length: Annotated[
@@ -287,6 +312,7 @@ def audit(
     entry = chosen_pair(catalogue, pair)
     way = Method.named(method or entry.method)
     rule, rule_options = chosen_rule(entry, rule, rule_option)
+    policy, policy_options = chosen_lengths(entry, draft_length_policy, draft_length_option)
     settings = RunSettings(
         pair=entry.name,
         prompt=prompt,
@@ -294,6 +320,8 @@ def audit(
         method=way.name,
         method_options=options_of(way, option),
         draft_length=draft_length,
+        draft_length_policy=policy,
+        draft_length_options=policy_options,
         rule=rule,
         rule_options=rule_options,
         sampling=Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed),

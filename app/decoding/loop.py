@@ -167,6 +167,7 @@ class _Loop:
         )
         decision = self._decide(draft, reading, "next", round_)
         watch.decided()
+        lane.draft_length.learn(len(draft), decision.accepted)
         committed = lane.text.commit(decision.block)
         preview = lane.text.detokenizer.preview
         tokens = committed_tokens(decision, draft, committed, preview=preview)

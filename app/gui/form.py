@@ -14,12 +14,16 @@ from app.gui.form_rows import METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, 
 from app.gui.plain import label, scaled_font, tip
 from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
+from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS
 from app.run.options import Offer
 from app.run.rules import RULES
 from app.run.settings import OptionValue, Precision, RunSettings, Sampling
 
-_OFFERS: dict[str, Mapping[str, Offer]] = {"rule": RULES}
+_OFFERS: dict[str, Mapping[str, Offer]] = {
+    "draft_length_policy": LENGTH_POLICIES,
+    "rule": RULES,
+}
 """What the rows of every method offer that has options of its own."""
 
 
@@ -86,6 +90,10 @@ class Form(QWidget):
             method=method,
             method_options=self._options("method", method),
             draft_length=self._value("draft_length") if speculates else 0,
+            draft_length_policy=self._value("draft_length_policy"),
+            draft_length_options=self._options(
+                "draft_length_policy", self._value("draft_length_policy")
+            ),
             rule=self._value("rule"),
             rule_options=self._options("rule", self._value("rule")),
             sampling=self._sampling(),
@@ -107,6 +115,9 @@ class Form(QWidget):
         if settings.method != "nothing":
             self.rows["method"].field.put(settings.method)
             self.rows["draft_length"].field.put(settings.draft_length)
+        policy, options = settings.draft_length_policy, settings.draft_length_options
+        self.rows["draft_length_policy"].field.put(policy)
+        self._put_options("draft_length_policy", policy, options)
         self.rows["rule"].field.put(settings.rule)
         self._put_options("method", settings.method, settings.method_options)
         self._put_options("rule", settings.rule, settings.rule_options)
@@ -225,6 +236,9 @@ class Form(QWidget):
         )
         self.rows["method"].field.put(pair.method)
         self.rows["draft_length"].field.put(pair.draft_length)
+        policy, options = pair.draft_length_policy, pair.draft_length_options
+        self.rows["draft_length_policy"].field.put(policy)
+        self._put_options("draft_length_policy", policy, options)
         self.rows["rule"].field.put(pair.rule)
         self._put_options("rule", pair.rule, pair.rule_options)
         self.note.setText(pair.note)
@@ -236,7 +250,7 @@ class Form(QWidget):
         speculates = self.speculation.isChecked()
         for spec in MORE_ROWS:
             self.rows[spec.name].set_visible(self.more.isChecked())
-        for name in ("method", "draft_length", "rule"):
+        for name in ("method", *(spec.name for spec in METHOD_ROWS)):
             self.rows[name].set_visible(speculates)
         self.rows["repetitions"].set_visible(speculates and self.more.isChecked())
         self.rows["method"].name.hide()

@@ -7,6 +7,7 @@ from typing import NamedTuple, get_args
 
 from app.gui.fields import HIGHEST, Choice, Field, Flag, Number, WholeNumber
 from app.gui.lines_field import Lines
+from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.rules import RULES
 from app.run.settings import Precision
 
@@ -47,6 +48,12 @@ METHOD_ROWS = (
         "Draft length γ",
         "The most tokens that are guessed in one loop.",
         lambda: WholeNumber(1, 64, value=4),
+    ),
+    RowSpec(
+        "draft_length_policy",
+        "Chosen by",
+        "What chooses each loop's draft length; γ is the most.",
+        lambda: Choice((one.label, one.name) for one in LENGTH_POLICIES.values()),
     ),
     RowSpec("rule", "Rule", "What decides which guesses are kept.", lambda: Choice(RULE_OFFERS)),
 )

@@ -78,6 +78,9 @@ class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     head: str | None = None
     """The name of a draft head, for methods that need one."""
     draft_length: _DraftLength = 4
+    draft_length_policy: str = "fixed"
+    """What chooses each round's draft length, up to that."""
+    draft_length_options: dict[str, OptionValue] = {}
     rule: str = "exact"
     """Which guesses are kept."""
     rule_options: dict[str, OptionValue] = {}

@@ -101,6 +101,8 @@ _FIELDS: dict[str, str] = {
     "RunSettings.detail": "Light, or full with the likeliest tokens of every decision.",
     "RunSettings.device": "The device asked for; null leaves the choice to the machine.",
     "RunSettings.draft_length": "Most tokens guessed in a round (γ).",
+    "RunSettings.draft_length_options": "The options of the draft length policy.",
+    "RunSettings.draft_length_policy": "What chooses each round's draft length, up to γ.",
     "RunSettings.ignore_end_of_text": "Whether the text goes on behind an end-of-text token.",
     "RunSettings.max_new_tokens": "The cap on the text, in tokens, the first included.",
     "RunSettings.method": "How guesses are made.",

@@ -19,6 +19,7 @@ from app.models.machine import (
 from app.models.pair import LoadedPair
 from app.models.preparing import load_pair
 from app.run.auditing import Audit, Audited
+from app.run.draft_lengths import check_lengths
 from app.run.events import (
     ConditionsSeen,
     LaneEnded,
@@ -41,7 +42,7 @@ from app.studies.conversation import Conversation
 from app.studies.divergence import find_divergence
 from app.studies.lanes import LaneMaker
 from app.studies.orders import lane_events, unfinished
-from app.studies.run_costs import run_costs
+from app.studies.run_costs import run_costs, with_costs
 from app.studies.warming import warm_up, warm_up_head
 
 Report = Callable[[Progress], None]
@@ -104,6 +105,7 @@ class Workbench:
         settings.check()
         Method.named(settings.method).filled(settings.method_options)
         check_rule(settings)
+        check_lengths(settings)
         pair = self.loaded(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings, conversation)
         for event in _events(run, maker, costing=costing, report=report, pause=pause):
@@ -116,7 +118,8 @@ class Workbench:
         """
         wanted.check()
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
-        return audit_lane(_lane_maker(pair, wanted.settings), wanted, report=report, pause=pause)
+        maker = with_costs(_lane_maker(pair, wanted.settings), report=report, pause=pause)
+        return audit_lane(maker, wanted, report=report, pause=pause)
 
     def count_tokens(self, prompt: str, *, system: str = "", raw: bool = False) -> int:
         """Tokens of a prompt as the loaded target reads it. Raises Problem if nothing is loaded."""
@@ -148,6 +151,7 @@ def _events(
     stop: Exception | None = None
     try:
         _warm_up(maker, report=report, pause=pause)
+        maker = with_costs(maker, report=report, pause=pause)
         conditions.sample()
         for event in lane_events(maker, run, pause):
             record.apply(event)

@@ -59,6 +59,7 @@ def test_every_flag_reaches_the_settings(call, workbench, tmp_path):
         "--repetition-penalty", "1.1", "--presence-penalty", "0.2", "--seed", "42",
         "--repeats", "2", "--rule", "lenience", "--rule-option", "lenience=0.25",
         "--stop", "a", "--stop", "b",
+        "--draft-length-policy", "entropy", "--draft-length-option", "factor=0.5",
         "--option", "shortest=3", "--context-length", "99", "--no-baseline", "--raw",
         "--ignore-end-of-text", "--detail", "full",
     )  # fmt: skip
@@ -73,6 +74,8 @@ def test_every_flag_reaches_the_settings(call, workbench, tmp_path):
     assert (sampling.min_p, sampling.repetition_penalty, sampling.seed) == (0.1, 1.1, 42)
     assert (sampling.presence_penalty, found.repetitions, found.rule) == (0.2, 2, "lenience")
     assert found.rule_options == {"lenience": 0.25}
+    assert found.draft_length_policy == "entropy"
+    assert found.draft_length_options == {"factor": 0.5, "threshold": 0.4}
     assert found.method_options == {"shortest": 3, "longest": 5}
     assert (found.context_length, found.baseline, found.raw) == (99, False, True)
     assert (found.ignore_end_of_text, found.detail) == (True, "full")
@@ -313,6 +316,7 @@ def test_a_lossy_run_is_marked_in_the_terminal(call, workbench):
     ("asked", "said"),
     [
         (("--rule", "vibes"), "There is no rule 'vibes'"),
+        (("--draft-length-policy", "vibes"), "There is no draft length policy 'vibes'"),
         (("--rule", "lenience", "--rule-option", "lenience=0"), "from 0.01 to 1"),
         (("--rule-option", "lenience=0.5"), "Rule 'exact' has no option 'lenience'"),
     ],

@@ -13,6 +13,7 @@ import torch
 from scipy.stats import chi2, ncx2
 
 from app.decoding.contracts import Read, Unread
+from app.decoding.draft_stop import ConfidenceStop, EntropyStop
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.verifiers import make_verifier
 from app.models.session import Reading
@@ -50,11 +51,11 @@ def written(rule, **asked) -> list[int]:
     return recorded(rule, asked.pop("proposer", None), **asked).token_ids
 
 
-def recorded(rule, proposer, *, tokens=TOKENS, options=None, **sampling) -> Repetition:
+def recorded(rule, proposer, *, tokens=TOKENS, options=None, stop=None, **sampling) -> Repetition:
     settings = Sampling(**{"temperature": 1.0, "seed": 1, **sampling})
     guesser = None
     if proposer == "draft":
-        guesser = draft_model(width=4, sampling=settings, shared_noise=rule == "coupled")
+        guesser = draft_model(width=4, sampling=settings, shared_noise=rule == "coupled", stop=stop)
     if proposer == "ngram":
         guesser = Ngram(shortest=1, longest=2, end_ids=[])
     lane = make_lane(
@@ -91,6 +92,15 @@ def test_so_many_tokens_show_a_law_that_is_off_by_a_twentieth():
 def test_the_whole_loop_follows_the_targets_law(rule, proposer):
     free = VOCABULARY * (VOCABULARY - 1)
     assert statistic(written(rule, proposer=proposer), TARGET) < chi2.ppf(1 - 1e-4, free)
+
+
+@pytest.mark.parametrize("stop", [ConfidenceStop(0.25), EntropyStop(0.2, 0.48)])
+def test_drafts_that_end_early_keep_the_targets_law(stop):
+    found = recorded("exact", "draft", stop=stop)
+    ends = [round_.draft_stop for round_ in found.rounds]
+    assert 0.1 < sum(map(bool, ends)) / len(ends) < 0.95
+    free = VOCABULARY * (VOCABULARY - 1)
+    assert statistic(found.token_ids, TARGET) < chi2.ppf(1 - 1e-4, free)
 
 
 def test_leniency_in_the_whole_loop_is_what_is_expected_of_it():

@@ -238,3 +238,15 @@ def test_lossy_rules_say_so_where_they_are_chosen(form):
     offers = {field.itemData(i): field.itemText(i) for i in range(field.count())}
     assert set(offers) == set(RULES) - {"greedy"}
     assert all(("LOSSY" in text) != RULES[name].lossless for name, text in offers.items())
+
+
+def test_a_policys_options_stand_below_it_and_are_sent(form):
+    assert settings(form).draft_length_policy == "fixed"
+    form.rows["draft_length_policy"].field.put("heuristic")
+    row = form._option_rows["draft_length_policy", "heuristic"]["start"]
+    assert row.field.isVisible()
+    row.field.put(6)
+    found = settings(form)
+    assert (found.draft_length_policy, found.draft_length_options) == ("heuristic", {"start": 6})
+    form.speculation.setChecked(False)
+    assert not row.field.isVisible()

@@ -327,6 +327,8 @@ def test_no_file_raises(tmp_path_factory: pytest.TempPathFactory, text: str | by
     ("lines", "said"),
     [
         ("rule: vibes", "There is no rule 'vibes'"),
+        ("draft_length_policy: vibes", "There is no draft length policy 'vibes'"),
+        ("draft_length_options: {start: 2}", "has no option"),
         ("rule: lenience\n    rule_options: {lenience: 2.0}", "from 0.01 to 1"),
         ("rule_options: {lenience: 0.5}", "has no option"),
     ],

@@ -9,6 +9,7 @@ from hashlib import sha256
 from app.reports.conditions import limits
 from app.reports.html.tables import Table
 from app.reports.markdown_report import reused
+from app.run.draft_lengths import LENGTH_POLICIES, LengthPolicy
 from app.run.events import ModelFacts
 from app.run.figures import NOTHING
 from app.run.methods import METHODS, Method
@@ -61,6 +62,12 @@ def _method(record: RunRecord) -> str:
     settings = record.settings
     known = METHODS.get(settings.method, Method(settings.method, settings.method, ""))
     return f"{known.words(settings.method_options)}, draft length {settings.draft_length}"
+
+
+def _lengths(settings: RunSettings) -> str:
+    name = settings.draft_length_policy
+    known = LENGTH_POLICIES.get(name, LengthPolicy(name, name, ""))
+    return known.words(settings.draft_length_options)
 
 
 def _rule(settings: RunSettings) -> str:
@@ -134,6 +141,7 @@ def _settings(record: RunRecord) -> list[Row]:
         ("method", settings.method),
         ("method options", _pairs(_filled(METHODS.get(settings.method), settings.method_options))),
         ("draft length γ", str(settings.draft_length)),
+        ("draft length chosen by", _lengths(settings)),
         ("rule", settings.rule),
         ("rule options", _pairs(_filled(RULES.get(settings.rule), settings.rule_options))),
         *drawn,
