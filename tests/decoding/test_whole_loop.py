@@ -27,10 +27,10 @@ from toys import draft_model, make_lane, run
 VOCABULARY = 4
 TOKENS = 6500
 TARGET = torch.tensor(
-    [[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4], [0.25, 0.45, 0.05, 0.25], [0.3, 0.1, 0.5, 0.1]]
+    [[0.1, 0.7, 0.15, 0.05], [0.05, 0.15, 0.7, 0.1], [0.1, 0.1, 0.2, 0.6], [0.65, 0.1, 0.05, 0.2]]
 )
 DRAFT = torch.tensor(
-    [[0.2, 0.3, 0.3, 0.2], [0.3, 0.3, 0.3, 0.1], [0.4, 0.2, 0.2, 0.2], [0.1, 0.3, 0.4, 0.2]]
+    [[0.2, 0.5, 0.2, 0.1], [0.1, 0.2, 0.6, 0.1], [0.25, 0.25, 0.25, 0.25], [0.5, 0.2, 0.1, 0.2]]
 )
 LOGITS = {"target": TARGET.log(), "draft": DRAFT.log()}
 LOSSLESS = [name for name, rule in RULES.items() if rule.lossless and name != "greedy"]
@@ -90,13 +90,15 @@ def test_so_many_tokens_show_a_law_that_is_off_by_a_twentieth():
 @pytest.mark.parametrize("proposer", ["draft", "ngram"])
 @pytest.mark.parametrize("rule", LOSSLESS)
 def test_the_whole_loop_follows_the_targets_law(rule, proposer):
+    # An n-gram's guesses are certain, which is a round a token or two: fewer tokens do.
+    ids = written(rule, proposer=proposer, tokens=TOKENS if proposer == "draft" else TOKENS // 2)
     free = VOCABULARY * (VOCABULARY - 1)
-    assert statistic(written(rule, proposer=proposer), TARGET) < chi2.ppf(1 - 1e-4, free)
+    assert statistic(ids, TARGET) < chi2.ppf(1 - 1e-4, free)
 
 
 @pytest.mark.parametrize("stop", [ConfidenceStop(0.25), EntropyStop(0.2, 0.48)])
 def test_drafts_that_end_early_keep_the_targets_law(stop):
-    found = recorded("exact", "draft", stop=stop)
+    found = recorded("exact", "draft", stop=stop, tokens=3000)
     ends = [round_.draft_stop for round_ in found.rounds]
     assert 0.1 < sum(map(bool, ends)) / len(ends) < 0.95
     free = VOCABULARY * (VOCABULARY - 1)
