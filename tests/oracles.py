@@ -77,6 +77,13 @@ def total_variation(first: dict, second: dict) -> float:
     return 0.5 * sum(abs(first[key] - second[key]) for key in first)
 
 
+def rows_with(law: torch.Tensor) -> TargetRows:
+    """The target's rows [drafted + 1, width], drawn from exactly this law."""
+    rows = TargetRows(law.log(), Sampling(temperature=1.0))
+    rows.__dict__["law"] = law
+    return rows
+
+
 def distance(verifier, seed: int, *, kind: str, zeros: bool = False, fault=None) -> float:
     """Total variation between a rule's output and the target, for one random pair of laws."""
     target = random_table(seed, zeros=zeros)
@@ -85,9 +92,15 @@ def distance(verifier, seed: int, *, kind: str, zeros: bool = False, fault=None)
         drawn = {prefix: int(law.argmax()) for prefix, law in other.items()}
         rounds = law_of_rounds(verifier, target, lambda prefix: drawn[tuple(prefix)])
     else:
+        if kind == "argmax":
+            other = {prefix: _point_mass(law) for prefix, law in other.items()}
         declared = fault(other) if fault else None
         rounds = law_of_rounds(verifier, target, other, declared)
     return total_variation(rounds, law_of_text(target))
+
+
+def _point_mass(law: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.one_hot(law.argmax(), VOCABULARY).double()
 
 
 def _drafts(drawn, declared):
@@ -113,9 +126,8 @@ def _round_outcomes(verifier, guesses, laws, rows):
     accept probability it lies on, and the next token's law is what the rule says it is.
     """
     draft = Draft(Block(guesses), laws)
-    target = TargetRows(rows, Sampling(temperature=1.0))
-    target.__dict__["law"] = rows
-    accept = _accept_probabilities(verifier, draft, target)
+    target = rows_with(rows)
+    accept = _sides(verifier, draft, target)
     for pattern in itertools.product((True, False), repeat=GAMMA):
         chance, draws = 1.0, []
         for kept, a in zip(pattern, accept, strict=True):
@@ -133,10 +145,12 @@ def _round_outcomes(verifier, guesses, laws, rows):
                 yield (*guesses[:kept], token), chance * share
 
 
-def _accept_probabilities(verifier, draft, target) -> list[float]:
+def _sides(verifier, draft, target) -> list[float]:
+    """Below which draw each guess passes by itself; FLy's own chance is told of several draws."""
     half = torch.full((GAMMA,), 0.5, dtype=torch.float64)
     verdict = verifier.verify(draft, target, Draws(half, torch.tensor([0.5])))
-    return [float(a) for a in verdict.accept_probability]
+    alone = verdict.strict_probability if verifier.name == "fly" else verdict.accept_probability
+    return [float(a) for a in alone]
 
 
 def copy_draft_repetition(gamma: int, *, rounds: int = 40, session=Session):

@@ -23,7 +23,7 @@ from app.run.events import (
     Token,
 )
 from app.run.record import RunRecord
-from app.run.settings import RunSettings
+from app.run.settings import RunSettings, Sampling
 
 HOSTILE = (
     "\n",
@@ -148,6 +148,30 @@ def record_of(*events, **settings) -> RunRecord:
 def run_record(**settings) -> RunRecord:
     """The record of `run_events`."""
     return record_of(*run_events(**settings), **settings)
+
+
+def lossy_record(*, chances=((0.9, 0.6), (0.8, 0.8))) -> RunRecord:
+    """The record of a run with a lossy rule: one guess kept, one rejected, one not tested. The
+    pairs are the chances of the rule and of the strict one.
+    """
+    at = At("r", "speculative")
+    kept, rejected = (
+        Token(4 + i, f"<{4 + i}>", status, "ngram", 0.5, 1.0, rule, 0.7, by, strict_probability=own)
+        for i, ((rule, own), status, by) in enumerate(
+            zip(chances, ("accepted", "rejected"), ("leniency", None), strict=True)
+        )
+    )
+    thrown = (rejected, Token(9, "<9>", "ignored", "ngram"))
+    committed = (kept, Token(6, "<6>", "corrected"))
+    one = Round(0, 4, "draft length", committed, thrown, Phases(verify=1.0))
+    lane = [LaneStarted(at), FirstToken(at, Token(1, "<1>", "first"), 0.5), RoundCommitted(at, one)]
+    asked = {"rule": "lenience", "rule_options": {"lenience": 0.5}, "sampling": Sampling(1.0)}
+    record = record_of(
+        *lane, LaneEnded(at, "length"), *lane_events("baseline", [[2], [3]]),
+        RunEnded("r", "finished"), **asked,
+    )  # fmt: skip
+    record.lossless = False
+    return record
 
 
 def hostile_record() -> RunRecord:

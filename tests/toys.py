@@ -171,6 +171,8 @@ def draft_model(
     end_ids: Sequence[int] = (),
     shared: int | None = None,
     rows: int | None = None,
+    shared_noise: bool = False,
+    stop=None,
 ) -> DraftModel:
     """The draft-model proposer on a CPU, for a target of this width."""
     return DraftModel(
@@ -180,6 +182,8 @@ def draft_model(
         device=torch.device("cpu"),
         prompt_length=prompt_length,
         end_ids=end_ids,
+        shared_noise=shared_noise,
+        stop=stop,
     )
 
 

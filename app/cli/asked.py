@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import typer
 
 from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
+from app.run.draft_lengths import LengthPolicy
 from app.run.methods import Method
+from app.run.options import Offer
 from app.run.problems import Problem
+from app.run.rules import Rule
 from app.run.settings import LONGEST_DRAFT, OptionValue
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -32,16 +35,42 @@ def prompt_text(prompt: str | None, file: Path | None) -> str:
     return prompt if prompt is not None else _read(file or Path("-"))
 
 
-def method_options(method: Method, given: list[str]) -> dict[str, OptionValue]:
-    """Every option of the method: those given as `name=value`, and the defaults of the others."""
-    defaults = {option.name: option.default for option in method.options}
-    values: dict[str, OptionValue] = {}
-    for text in given:
+def options_of(
+    offer: Offer,
+    given: list[str] | None,
+    flag: str = "--option",
+    *,
+    own: Mapping[str, OptionValue] | None = None,
+) -> dict[str, OptionValue]:
+    """Every option of a method or a rule: those given to the flag as `name=value`, else the pair's
+    `own`, else the defaults.
+    """
+    defaults = {option.name: option.default for option in offer.options}
+    values = dict(own or {})
+    for text in given or []:
         name, equals, value = text.partition("=")
         if not equals:
-            raise typer.BadParameter(f"{text!r} is not name=value", param_hint="--option")
+            raise typer.BadParameter(f"{text!r} is not name=value", param_hint=flag)
         values[name.strip()] = _typed(value.strip(), defaults.get(name.strip(), ""))
-    return method.filled(values)
+    return offer.filled(values)
+
+
+def chosen_rule(
+    pair: PairEntry, name: str | None, given: list[str] | None
+) -> tuple[str, dict[str, OptionValue]]:
+    """The rule and its options: as asked for, else the pair's own."""
+    rule = Rule.named(name or pair.rule)
+    own = pair.rule_options if rule.name == pair.rule else {}
+    return rule.name, options_of(rule, given, "--rule-option", own=own)
+
+
+def chosen_lengths(
+    pair: PairEntry, name: str | None, given: list[str] | None
+) -> tuple[str, dict[str, OptionValue]]:
+    """What chooses draft lengths, and its options: as asked for, else the pair's own."""
+    policy = LengthPolicy.named(name or pair.draft_length_policy)
+    own = pair.draft_length_options if policy.name == pair.draft_length_policy else {}
+    return policy.name, options_of(policy, given, "--draft-length-option", own=own)
 
 
 def check_unicode(texts: Iterable[str]) -> None:

@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.cli.asked import bench_ways, check_unicode, chosen_pair, method_options, prompt_text
+from app.cli.asked import (
+    bench_ways,
+    check_unicode,
+    chosen_lengths,
+    chosen_pair,
+    chosen_rule,
+    options_of,
+    prompt_text,
+)
 from app.cli.auditing import run_audit
 from app.cli.benching import run_bench_study
 from app.cli.catalogued import catalogue as load_catalogue
@@ -25,10 +33,31 @@ from app.reports import read_record, write_report
 from app.reports.schema import record_schema
 from app.run.auditing import DRAFT_LENGTH as AUDITED_LENGTH
 from app.run.auditing import RUNS, TOP_K, Audit
+from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS, Method
+from app.run.rules import RULES
 from app.run.settings import Detail, Precision, RunSettings, Sampling
 from app.run.teaching import DISK_GIB, VOCABULARY, WRITING_SHARE, Teach
 from app.selftest.selftest import run_selftest
+
+_Policy = Annotated[
+    str | None,
+    typer.Option(
+        help="What chooses each round's draft length, the draft length being the most: "
+        f"{', '.join(LENGTH_POLICIES)}. Else the pair's own."
+    ),
+]
+_PolicyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="An option of the draft length policy, name=value; may repeat."),
+]
+_Rule = Annotated[
+    str | None,
+    typer.Option(help=f"Which guesses are kept: {', '.join(RULES)}. Else the pair's own."),
+]
+_RuleOption = Annotated[
+    list[str] | None, typer.Option(help="An option of the rule, name=value; may repeat.")
+]
 
 terminal = typer.Typer(
     help="Foretoken: see speculative decoding at work, beside a measured baseline.",
@@ -80,7 +109,10 @@ def run(
     draft_length: Annotated[
         int | None, typer.Option(help="Most tokens guessed in a round; else the pair's own.")
     ] = None,
-    rule: Annotated[str, typer.Option(help="Which guesses are kept: exact or greedy.")] = "exact",
+    draft_length_policy: _Policy = None,
+    draft_length_option: _PolicyOption = None,
+    rule: _Rule = None,
+    rule_option: _RuleOption = None,
     max_new_tokens: Annotated[int, typer.Option(help="Most tokens of the text.")] = 256,
     stop: Annotated[
         list[str] | None, typer.Option(help="A string that ends the text; may repeat.")
@@ -135,15 +167,20 @@ def run(
     catalogue = load_catalogue()
     entry = chosen_pair(catalogue, pair)
     way = Method.named(method or entry.method)
+    rule, rule_options = chosen_rule(entry, rule, rule_option)
+    policy, policy_options = chosen_lengths(entry, draft_length_policy, draft_length_option)
     settings = RunSettings(
         pair=entry.name,
         prompt=text,
         system=system,
         raw=raw,
         method=way.name,
-        method_options=method_options(way, option or []),
+        method_options=options_of(way, option),
         draft_length=entry.draft_length if draft_length is None else draft_length,
+        draft_length_policy=policy,
+        draft_length_options=policy_options,
         rule=rule,
+        rule_options=rule_options,
         sampling=Sampling(
             temperature=temperature,
             top_k=top_k,
@@ -188,6 +225,10 @@ def bench(
     draft_lengths: Annotated[
         str | None, typer.Option(help="Draft lengths, separated by commas; else the pair's own.")
     ] = None,
+    draft_length_policy: _Policy = None,
+    draft_length_option: _PolicyOption = None,
+    rule: _Rule = None,
+    rule_option: _RuleOption = None,
     limit_per_category: Annotated[
         int | None, typer.Option(help="Only the first so many prompts of each category.")
     ] = None,
@@ -219,9 +260,15 @@ def bench(
     chosen = read_prompts(prompts, column=column) if prompts else shipped_prompts()
     if limit_per_category is not None:
         chosen = limit_to(chosen, limit_per_category)
+    rule, rule_options = chosen_rule(entry, rule, rule_option)
+    policy, policy_options = chosen_lengths(entry, draft_length_policy, draft_length_option)
     settings = RunSettings(
         pair=entry.name,
         prompt="",
+        draft_length_policy=policy,
+        draft_length_options=policy_options,
+        rule=rule,
+        rule_options=rule_options,
         sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
         max_new_tokens=max_new_tokens,
         precision=precision,
@@ -257,7 +304,10 @@ def audit(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the method, name=value; may repeat.")
     ] = None,
-    rule: Annotated[str, typer.Option(help="Which guesses are kept.")] = "exact",
+    draft_length_policy: _Policy = None,
+    draft_length_option: _PolicyOption = None,
+    rule: _Rule = None,
+    rule_option: _RuleOption = None,
     draft_length: Annotated[
         int, typer.Option(help="Most tokens guessed in a round; a text is two longer.")
     ] = AUDITED_LENGTH,
@@ -278,14 +328,19 @@ def audit(
     catalogue = load_catalogue()
     entry = chosen_pair(catalogue, pair)
     way = Method.named(method or entry.method)
+    rule, rule_options = chosen_rule(entry, rule, rule_option)
+    policy, policy_options = chosen_lengths(entry, draft_length_policy, draft_length_option)
     settings = RunSettings(
         pair=entry.name,
         prompt=prompt,
         raw=raw,
         method=way.name,
-        method_options=method_options(way, option or []),
+        method_options=options_of(way, option),
         draft_length=draft_length,
+        draft_length_policy=policy,
+        draft_length_options=policy_options,
         rule=rule,
+        rule_options=rule_options,
         sampling=Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed),
         max_new_tokens=draft_length + 2,
         ignore_end_of_text=True,

@@ -14,11 +14,12 @@ from app.appraisal.time_split import time_split
 from app.appraisal.waits import waits
 from app.cli.screen import put, say
 from app.reports.plain_text import pictured
-from app.run.figures import FIGURES, agreement, decimal, promise
+from app.run.figures import FIGURES, LENIENCY, agreement, badge, decimal, promise
 from app.run.flagged import cautions, marked
 from app.run.identities import violations
 from app.run.metrics import counts
 from app.run.record import RunRecord
+from app.run.rules import is_lossy
 
 _COUNTED = (
     "drafted",
@@ -36,15 +37,17 @@ def show_verdict(console: Console, record: RunRecord) -> None:
     """The figures of a run, then what they are worth."""
     ran = [lane.name for lane in record.lanes]
     missing = tuple(f"{lane}_" for lane in ("speculative", "baseline") if lane not in ran)
+    lossy = is_lossy(record.settings)
     rows = [
         (figure.label, marked(record, figure))
         for figure in FIGURES.values()
-        if not figure.name.startswith(missing)
+        if not figure.name.startswith(missing) and (lossy or figure.name != LENIENCY)
     ]
     say(console, "")
-    put(console, table(("Figure", "Value"), rows))
+    put(console, table(("Figure", "Value"), rows, title=badge(record)))
     _show_worth(console, record)
-    for sentence in (agreement(record), promise(record), *_counted(record), *record.notes):
+    say(console, promise(record), style=Style(color="red", bold=True) if lossy else Style())
+    for sentence in (agreement(record), *_counted(record), *record.notes):
         say(console, sentence)
     for flag in cautions(record):
         say(console, f"Caution: {flag.message}", style=Style(color="yellow"))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from app.decoding.sampling import warp
+from app.decoding.shared_noise import NO_SEED, SharedNoise
 from app.models.session import Block, Reading
 from app.run.settings import Sampling
 
@@ -81,9 +82,14 @@ class TargetRows:
         self._sampling = sampling
 
     @property
+    def greedy(self) -> bool:
+        """Whether nothing is drawn at the run's sampling settings."""
+        return self._sampling.greedy
+
+    @cached_property
     def probabilities(self) -> Tensor:
         """What to show beside a token: the law, or at temperature 0 the model's own softmax."""
-        return torch.softmax(self.logits, dim=-1) if self._sampling.greedy else self.law
+        return torch.softmax(self.logits, dim=-1) if self.greedy else self.law
 
     @cached_property
     def best(self) -> Tensor:
@@ -94,6 +100,11 @@ class TargetRows:
     def law(self) -> Tensor:
         """The law of each row at the run's sampling settings: [drafted + 1, width]."""
         return warp(self.logits, self._sampling)
+
+    @cached_property
+    def tempered(self) -> Tensor:
+        """The softmax of each row at the run's temperature, with no token cut: [drafted + 1, …]."""
+        return torch.softmax(self.logits / self._sampling.temperature, dim=-1)
 
     @cached_property
     def finite(self) -> Tensor:
@@ -109,6 +120,8 @@ class Draws:
     """[drafted], one a guess."""
     next: Tensor
     """[1], for the token after the accepted guesses."""
+    shared: SharedNoise = NO_SEED
+    """The noise of the places from the first guess on, for the rule that shares it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +138,10 @@ class Verdict:
     target_probability: Tensor | None = None
     draft_probability: Tensor | None = None
     accept_probability: Tensor | None = None
+    strict_probability: Tensor | None = None
+    """The lossless rule's own chance to keep the guess; only told by lossy rules."""
+    lenient: Tensor | None = None
+    """Whether the guess passes, but would not have by the lossless rule with the same draw."""
     draw: Tensor | None = None
     next_probability: Tensor | None = None
     """The target's probability of the next token: []."""
@@ -141,8 +158,6 @@ class Verifier(Protocol):
     """A rule: a pure function of the draft, the target's rows and the draws."""
 
     name: str
-    label: str
-    lossless: bool
 
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Decides which guesses are kept, and which token follows them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 import torch
@@ -18,7 +19,13 @@ from app.run.settings import Detail
 _CANDIDATES = 5
 """How many tokens of each law are kept at detail `full`."""
 
-_NUMBERS = ("target_probability", "draft_probability", "accept_probability", "draw")
+_NUMBERS = (
+    "target_probability",
+    "draft_probability",
+    "accept_probability",
+    "strict_probability",
+    "draw",
+)
 """What a verdict may say of each guess, by the names that tokens carry."""
 
 Preview = Callable[[int], str]
@@ -52,6 +59,7 @@ def bring_home(draft: Draft, rows: TargetRows, verdict: Verdict, *, detail: Deta
     parcel.add("guesses", draft.block.tensor())
     for name in _NUMBERS:
         parcel.add(name, getattr(verdict, name))
+    parcel.add("lenient", verdict.lenient)
     parcel.add("next_probability", verdict.next_probability)
     if detail == "full":
         _add_inspection(parcel, draft, rows, verdict)
@@ -116,10 +124,14 @@ def _guess(decision: Decision, draft: Draft, place: int, *, status: Status, text
         text=text,
         status=status,
         source=draft.source or None,
-        kept_by="rule" if status == "accepted" else None,
+        kept_by=_kept_by(decision, place) if status == "accepted" else None,
     )
     used = {name: _value(decision, name, place) for name in _NUMBERS if decided}
     return msgspec.structs.replace(token, **used)
+
+
+def _kept_by(decision: Decision, place: int) -> Literal["rule", "leniency"]:
+    return "leniency" if _value(decision, "lenient", place) else "rule"
 
 
 def _value(decision: Decision, name: str, place: int) -> float | None:

@@ -31,6 +31,7 @@ from app.decoding.draft_length import DraftLength
 from app.decoding.randomness import Stream, draw
 from app.decoding.round_watch import RoundWatch
 from app.decoding.sampling import Penalties
+from app.decoding.shared_noise import NO_SEED, SharedNoise
 from app.models.exhausted import is_out_of_memory
 from app.models.machine import on_device, out_of_memory
 from app.models.session import MAX_CHUNK, Block, Reading
@@ -173,6 +174,7 @@ class _Loop:
         )
         decision = self._decide(draft, reading, "next", round_)
         watch.decided()
+        lane.draft_length.learn(len(draft), decision.accepted)
         committed = lane.text.commit(decision.block)
         preview = lane.text.detokenizer.preview
         tokens = committed_tokens(decision, draft, committed, preview=preview)
@@ -221,18 +223,15 @@ class _Loop:
         return decision
 
     def _draws(self, drafted: int, stream: Stream, round_: int, logits: torch.Tensor) -> Draws:
-        """The round's draws, on the device of the logits; none where nothing is drawn."""
+        """The round's draws, on the device of the logits."""
         seed = self._lane.sampling.seed
         round_ += self._lane.first_draw
-        if self._lane.sampling.greedy:
-            values = [0.5] * (drafted + 1)
-        else:
-            values = [draw(seed, "accept", round_, slot) for slot in range(drafted)]
-            values.append(draw(seed, stream, round_, 0))
-        return draws_on(values, logits.device)
+        values = [draw(seed, "accept", round_, slot) for slot in range(drafted)]
+        values.append(draw(seed, stream, round_, 0))
+        return draws_on(values, logits.device, SharedNoise(seed, len(self._lane.text.ids)))
 
 
-def draws_on(values: list[float], device: torch.device) -> Draws:
+def draws_on(values: list[float], device: torch.device, shared: SharedNoise = NO_SEED) -> Draws:
     """Draws as tensors on a device: the last value is for the next token."""
     if device.type == "mps":
         # No fp64 there; in fp32 the largest draws would round up to 1.
@@ -240,7 +239,7 @@ def draws_on(values: list[float], device: torch.device) -> Draws:
         tensor = on_device(values, torch.float32, device)
     else:
         tensor = on_device(values, torch.float64, device)
-    return Draws(accept=tensor[:-1], next=tensor[-1:])
+    return Draws(accept=tensor[:-1], next=tensor[-1:], shared=shared)
 
 
 def _as_first(token: Token) -> Token:

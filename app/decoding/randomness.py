@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from typing import Literal
 
-Stream = Literal["first", "draft", "accept", "next"]
-"""Which decision a draw is for; different streams never share a draw."""
+Stream = Literal["first", "draft", "accept", "next", "shared"]
+"""Which decision a draw is for; different streams never share a draw. `shared` is the noise of a
+place in the text, whoever draws there (`shared_noise.py`)."""
 
-_STREAM_NUMBERS: dict[Stream, int] = {"first": 1, "draft": 2, "accept": 3, "next": 4}
+_STREAM_NUMBERS: dict[Stream, int] = {"first": 1, "draft": 2, "accept": 3, "next": 4, "shared": 5}
 _MASK = (1 << 64) - 1
 
 
 def draw(seed: int, stream: Stream, round_: int, slot: int) -> float:
     """A uniform draw in the open interval (0, 1), exact in 52 bits."""
-    state = _mix(seed & _MASK)
-    for part in (_STREAM_NUMBERS[stream], round_, slot):
-        state = _mix(state ^ _mix(part & _MASK))
+    state = _mix(base_state(seed, stream, round_) ^ _mix(slot & _MASK))
     return ((state >> 12) * 2 + 1) / (1 << 53)
+
+
+def base_state(seed: int, stream: Stream, round_: int) -> int:
+    """What all slots of a round have in common: 64 bits."""
+    state = _mix(seed & _MASK)
+    for part in (_STREAM_NUMBERS[stream], round_):
+        state = _mix(state ^ _mix(part & _MASK))
+    return state
 
 
 def _mix(value: int) -> int:

@@ -13,13 +13,14 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QLabel,
+    QLineEdit,
     QSpinBox,
 )
 
 from app.gui.lines_field import Lines
 from app.gui.path_field import PathField
 from app.gui.plain import label, tip
-from app.run.methods import Option
+from app.run.options import Option
 
 HIGHEST = 2_147_483_647
 """The largest number a whole-number field can hold."""
@@ -182,7 +183,26 @@ class Flag(QCheckBox):
         self.setChecked(value)
 
 
-Field = WholeNumber | Number | Choice | Flag | Lines | PathField
+class Words(QLineEdit):
+    """A short text in one line."""
+
+    edited = Signal()
+
+    def __init__(self, value: str) -> None:
+        super().__init__()
+        self.put(value)
+        self.editingFinished.connect(self.edited)
+
+    def get(self) -> Any:
+        """The text."""
+        return self.text().strip()
+
+    def put(self, value: Any) -> None:
+        """Shows this text."""
+        self.setText(value)
+
+
+Field = WholeNumber | Number | Choice | Flag | Words | Lines | PathField
 """What stands in a row: it has `get`, `put` and `edited`."""
 
 
@@ -205,9 +225,11 @@ class Row:
 
 
 def option_field(option: Option) -> Field:
-    """A field for an option that a method declares."""
+    """A field for an option that a method or a rule declares."""
     low = option.low if option.low is not None else -HIGHEST
     high = option.high if option.high is not None else HIGHEST
+    if option.choices:
+        return Choice((word, word) for word in option.choices)
     match option.default:
         case bool():
             return Flag(option.default)
@@ -215,8 +237,8 @@ def option_field(option: Option) -> Field:
             return WholeNumber(int(low), int(high), value=option.default)
         case float():
             return Number(low, high, value=option.default)
-        case _:
-            raise TypeError(f"no field for the option {option.name}")
+        case str():
+            return Words(option.default)
 
 
 def _dress_number(field: QAbstractSpinBox) -> None:

@@ -16,9 +16,18 @@ from app.gui.plain import label, scaled_font, tip
 from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
 from app.library.overview import Overview
+from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS
+from app.run.options import Offer
 from app.run.preparation import DeviceMemory, Prepare
+from app.run.rules import RULES
 from app.run.settings import OptionValue, Precision, RunSettings, Sampling
+
+_OFFERS: dict[str, Mapping[str, Offer]] = {
+    "draft_length_policy": LENGTH_POLICIES,
+    "rule": RULES,
+}
+"""What the rows of every method offer that has options of its own."""
 
 
 class Form(QWidget):
@@ -38,7 +47,8 @@ class Form(QWidget):
         self._reasons: Mapping[str, str] = {}
         self.rows: dict[str, Row] = {}
         self._devices: tuple[DeviceMemory, ...] = ()
-        self._option_rows: dict[str, dict[str, Row]] = {}
+        self._option_rows: dict[tuple[str, str], dict[str, Row]] = {}
+        """The options of everything on offer, by the row that offers it and its name there."""
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(12, 10, 12, 6)
         self._column.setSpacing(5)
@@ -142,9 +152,14 @@ class Form(QWidget):
             system=system,
             raw=raw,
             method=method,
-            method_options=self._options(method),
+            method_options=self._options("method", method),
             draft_length=self._value("draft_length") if speculates else 0,
+            draft_length_policy=self._value("draft_length_policy"),
+            draft_length_options=self._options(
+                "draft_length_policy", self._value("draft_length_policy")
+            ),
             rule=self._value("rule"),
+            rule_options=self._options("rule", self._value("rule")),
             sampling=self._sampling(),
             max_new_tokens=self._value("max_new_tokens"),
             stop_strings=self._value("stop_strings"),
@@ -168,10 +183,12 @@ class Form(QWidget):
         if settings.method != "nothing":
             self.rows["method"].field.put(settings.method)
             self.rows["draft_length"].field.put(settings.draft_length)
-        for name, value in settings.method_options.items():
-            row = self._option_rows.get(settings.method, {}).get(name)
-            if row:
-                row.field.put(value)
+        policy, options = settings.draft_length_policy, settings.draft_length_options
+        self.rows["draft_length_policy"].field.put(policy)
+        self._put_options("draft_length_policy", policy, options)
+        self.rows["rule"].field.put(settings.rule)
+        self._put_options("method", settings.method, settings.method_options)
+        self._put_options("rule", settings.rule, settings.rule_options)
         for name in Sampling.__struct_fields__:
             if name in self.rows:
                 self.rows[name].field.put(getattr(settings.sampling, name))
@@ -244,22 +261,33 @@ class Form(QWidget):
 
     def _grid(self, specs: tuple[RowSpec, ...]) -> QGridLayout:
         grid = _empty_grid()
-        for name, title, help_, make in specs:
-            self.rows[name] = Row(title, make(), help_=help_)
-            _add(grid, self.rows[name])
+        for spec in specs:
+            self._add_row(grid, spec)
         self._column.addLayout(grid)
         self._grids.append(grid)
         return grid
 
+    def _add_row(self, grid: QGridLayout, spec: RowSpec) -> None:
+        self.rows[spec.name] = Row(spec.title, spec.make(), help_=spec.help)
+        _add(grid, self.rows[spec.name])
+
     def _method_grid(self) -> None:
-        """The rows of the chosen method: those of all methods are made once, and hidden."""
-        grid = self._grid(METHOD_ROWS)
-        for method in METHODS.values():
+        """What every method has; behind each choice the options of whatever it offers, which are
+        made once, and hidden.
+        """
+        grid = self._grid(())
+        self._add_options(grid, "method", METHODS)
+        for spec in METHOD_ROWS:
+            self._add_row(grid, spec)
+            self._add_options(grid, spec.name, _OFFERS.get(spec.name, {}))
+
+    def _add_options(self, grid: QGridLayout, chosen_by: str, offers: Mapping[str, Offer]) -> None:
+        for offer in offers.values():
             rows = {
                 option.name: Row(option.label, option_field(option), help_=option.help)
-                for option in method.options
+                for option in offer.options
             }
-            self._option_rows[method.name] = rows
+            self._option_rows[chosen_by, offer.name] = rows
             for row in rows.values():
                 _add(grid, row)
 
@@ -285,6 +313,11 @@ class Form(QWidget):
         )
         self.rows["method"].field.put(pair.method)
         self.rows["draft_length"].field.put(pair.draft_length)
+        policy, options = pair.draft_length_policy, pair.draft_length_options
+        self.rows["draft_length_policy"].field.put(policy)
+        self._put_options("draft_length_policy", policy, options)
+        self.rows["rule"].field.put(pair.rule)
+        self._put_options("rule", pair.rule, pair.rule_options)
         self.show_notes(())
         self._show_obstacle()
         self._refresh()
@@ -299,23 +332,22 @@ class Form(QWidget):
     def _refresh(self) -> None:
         """Shows the rows that apply."""
         speculates = self.speculation.isChecked()
-        method = self._value("method")
         pair = self.pair
         self.rows["draft_precision"].set_visible(bool(pair and pair.draft))
         for spec in MORE_ROWS:
             self.rows[spec.name].set_visible(self.more.isChecked())
-        for name in ("method", "draft_length", "rule"):
+        for name in ("method", *(spec.name for spec in METHOD_ROWS)):
             self.rows[name].set_visible(speculates)
         self.rows["repetitions"].set_visible(speculates and self.more.isChecked())
         self.rows["method"].name.hide()
-        several, pair = len(self._devices) > 1, self.pair
+        several = len(self._devices) > 1
         self.rows["device"].set_visible(several)
         self.rows["draft_device"].set_visible(several and pair is not None and bool(pair.draft))
         cards = [device for device in self._devices if device.name.startswith("cuda")]
         self.rows["allow_offload"].set_visible(bool(cards))
-        for owner, rows in self._option_rows.items():
+        for (chosen_by, name), rows in self._option_rows.items():
             for row in rows.values():
-                row.set_visible(speculates and owner == method)
+                row.set_visible(speculates and self._value(chosen_by) == name)
         for name in ("top_k", "top_p", "min_p", "seed"):
             self.rows[name].set_visible(not self._sampling().greedy)
         self.changed.emit()
@@ -325,9 +357,15 @@ class Form(QWidget):
             **{name: self._value(name) for name in Sampling.__struct_fields__ if name in self.rows}
         )
 
-    def _options(self, method: str) -> dict[str, OptionValue]:
-        rows = self._option_rows.get(method, {})
+    def _options(self, chosen_by: str, offer: str) -> dict[str, OptionValue]:
+        rows = self._option_rows.get((chosen_by, offer), {})
         return {name: row.field.get() for name, row in rows.items()}
+
+    def _put_options(self, chosen_by: str, offer: str, values: Mapping[str, OptionValue]) -> None:
+        rows = self._option_rows.get((chosen_by, offer), {})
+        for name, value in values.items():
+            if name in rows:
+                rows[name].field.put(value)
 
     def _all_option_rows(self) -> list[Row]:
         return [row for rows in self._option_rows.values() for row in rows.values()]

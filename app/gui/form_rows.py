@@ -7,6 +7,8 @@ from typing import NamedTuple, get_args
 
 from app.gui.fields import HIGHEST, Choice, Field, Flag, Number, WholeNumber
 from app.gui.lines_field import Lines
+from app.run.draft_lengths import LENGTH_POLICIES
+from app.run.rules import RULES
 from app.run.settings import Precision
 
 
@@ -22,7 +24,11 @@ class RowSpec(NamedTuple):
 PRECISIONS = (("Default", None), *((name.upper(), name) for name in get_args(Precision)))
 """What the weights of target and draft model can be held in."""
 
-RULES = (("Exact (lossless)", "exact"),)
+RULE_OFFERS = tuple(
+    (rule.label if rule.lossless else f"{rule.label} (LOSSY)", rule.name)
+    for rule in RULES.values()
+    if rule.name != "greedy"
+)
 """The rules on offer. At temperature 0 the exact rule is the greedy one."""
 
 PAIR_ROWS = (
@@ -72,7 +78,13 @@ METHOD_ROWS = (
         "The most tokens that are guessed in one loop.",
         lambda: WholeNumber(1, 64, value=4),
     ),
-    RowSpec("rule", "Rule", "What decides which guesses are kept.", lambda: Choice(RULES)),
+    RowSpec(
+        "draft_length_policy",
+        "Chosen by",
+        "What chooses each loop's draft length; γ is the most.",
+        lambda: Choice((one.label, one.name) for one in LENGTH_POLICIES.values()),
+    ),
+    RowSpec("rule", "Rule", "What decides which guesses are kept.", lambda: Choice(RULE_OFFERS)),
 )
 """What every method has."""
 

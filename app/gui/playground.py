@@ -24,12 +24,13 @@ from app.gui.form_page import form_panel, lay_out
 from app.gui.lane_view import LaneView
 from app.gui.legend import Legend
 from app.gui.memory_desk import MemoryDesk
-from app.gui.plain import scaled_font, tip
+from app.gui.plain import scaled_font, set_tone, tip
 from app.gui.prompt_panel import PromptPanel
 from app.gui.strips import Notice, ProgressStrip
 from app.gui.token_card import TokenCard
 from app.gui.verdict import Verdict
 from app.library.catalogue import Catalogue
+from app.run.figures import standing
 from app.run.preparation import DeviceMemory
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
@@ -134,9 +135,10 @@ class Playground(QWidget):
         fast, slow = self.lanes
         speculates = record.settings.method != "nothing"
         fast.title.setText("Speculative" if speculates else "Plain decoding")
-        rule = f"{record.settings.rule} rule"
-        promise = f"{'lossless' if record.lossless else 'not exactly lossless'} · {rule}"
+        found = standing(record)
+        promise = f"{found} · {record.settings.rule} rule"
         fast.promise.setText(promise if speculates else "no draft")
+        set_tone(fast.promise, "trouble" if found == "LOSSY" else "muted")
         fast.promise.setToolTip(tip("\n".join(record.notes)) if record.notes else "")
         slow.setVisible(record.settings.baseline)
 

@@ -37,9 +37,10 @@ def when(entry: Entry) -> str:
 
 
 def method_label(entry: Entry) -> str:
-    """The method as the form calls it."""
+    """The method as the form calls it, behind the badge of a run that is not lossless."""
     known = METHODS.get(entry.method)
-    return known.label if known else visible(entry.method)
+    label = known.label if known else visible(entry.method)
+    return f"{visible(entry.badge)} · {label}" if entry.badge else label
 
 
 def figure_text(name: str, value: float | None) -> str:

@@ -59,9 +59,15 @@ def decision(token: Token) -> str:
 
 def _comparison(token: Token, sign: str) -> str:
     """The draw against the acceptance probability, where there was a draw."""
-    if token.draw is None or token.accept_probability is None:
-        kept = token.status == "accepted"
+    kept = token.status == "accepted"
+    if token.target_probability is None and token.accept_probability is None:
         return "it is the target's likeliest token" if kept else "the target's likeliest is another"
+    if token.accept_probability is None:
+        return "the target drew it too" if kept else "the target drew another"
+    if token.draw is None:
+        return f"its chance was {token.accept_probability:.4f}"
+    if (token.draw < token.accept_probability) != kept:
+        return "it was decided together with the guesses behind it"
     return f"draw {token.draw:.4f} {sign} {token.accept_probability:.4f}"
 
 
@@ -95,6 +101,7 @@ def _numbers(token: Token) -> list[str]:
         ("p", token.target_probability),
         ("q", token.draft_probability),
         ("accept", token.accept_probability),
+        ("strict", token.strict_probability),
         ("draw", token.draw),
     )
     return ["   ".join(f"{name} {value:.4f}" for name, value in named if value is not None)]

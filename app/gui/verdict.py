@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QVBoxLayout, QWidget
 
 from app.gui.plain import label, scaled_font, set_tone, tip
 from app.gui.verdict_line import VerdictLine
-from app.run.figures import FIGURES, NOTHING, Figure, agreement
+from app.run.figures import FIGURES, LENIENCY, NOTHING, Figure, agreement
 from app.run.flagged import cautions_on
 from app.run.metrics import Spread, same_text
 from app.run.record import RunRecord
@@ -196,7 +196,7 @@ TILES: tuple[TileSpec, ...] = (
     figure_tile(
         "decode_speedup", "decode speed-up", "accent", beside=("request_speedup", "verify_cost")
     ),
-    figure_tile("acceptance_rate", "acceptance rate", beside=("conditional_acceptance",)),
+    figure_tile("acceptance_rate", "acceptance rate", beside=("conditional_acceptance", LENIENCY)),
     figure_tile("tokens_per_loop", "tokens per loop"),
     figure_tile("speculative_decode_tokens_per_second", "tokens/s speculative", "speculative"),
     figure_tile("baseline_decode_tokens_per_second", "tokens/s baseline", "baseline"),

@@ -8,29 +8,35 @@ from app.appraisal.appraise import appraise
 from app.appraisal.findings import Finding, findings
 from app.gui.elided import Elided
 from app.gui.plain import label, scaled_font, set_tone, tip
+from app.run.figures import FIGURES, LENIENCY, badge, promise
 from app.run.flagged import cautions
 from app.run.flags import Flag
 from app.run.record import RunRecord
+from app.run.rules import is_lossy
 
 BEFORE = "Whether speculation pays here is said in this line once a run has ended."
 MEANWHILE = "The verdict comes when both lanes have ended."
 
 
 class VerdictLine(QWidget):
-    """A sentence at the left, cautions at the right."""
+    """A sentence at the left; at the right the badge of what is not lossless, and cautions."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.sentence = Elided(BEFORE, tone="muted")
         self.cautions = label(tone="caution")
         scaled_font(self.cautions, 0.92, bold=True)
+        self.badge = label(tone="trouble")
+        scaled_font(self.badge, 0.92, bold=True)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(16)
         row.addWidget(self.sentence)
         row.addStretch()
+        row.addWidget(self.badge)
         row.addWidget(self.cautions)
         self.cautions.hide()
+        self.badge.hide()
 
     def show_record(self, record: RunRecord | None) -> None:
         """Shows the verdict on a record that has ended, and what was seen while it ran."""
@@ -44,6 +50,7 @@ class VerdictLine(QWidget):
                 "good" if found.outcome == "pays" else "",
                 findings(record),
             )
+        self._mark(record)
         self._warn(cautions(record) if record and ended else ())
 
     def _say(self, sentence: str, tone: str, reasons: list[Finding]) -> None:
@@ -54,6 +61,17 @@ class VerdictLine(QWidget):
         told = [f"{one.label}: {one.value}" for one in reasons]
         self.sentence.setToolTip(tip("\n".join(told)) if told else "")
         self.sentence.setAccessibleDescription("\n".join(told))
+
+    def _mark(self, record: RunRecord | None) -> None:
+        """Shows what a run that is not lossless is marked with, from its beginning."""
+        words = badge(record) if record else ""
+        self.badge.setText(words)
+        told = "" if record is None or not words else promise(record)
+        if record is not None and is_lossy(record.settings) and record.outcome != "running":
+            told += f"\n{FIGURES[LENIENCY].label}: {FIGURES[LENIENCY].text(record)}"
+        self.badge.setToolTip(tip(told) if told else "")
+        self.badge.setAccessibleDescription(told)
+        self.badge.setVisible(bool(words))
 
     def _warn(self, flags: tuple[Flag, ...]) -> None:
         words = f"Caution: {', '.join(flag.kind for flag in flags)}" if flags else ""

@@ -95,9 +95,11 @@ def _settings(records: Sequence[RunRecord]) -> Iterable[ComparisonRow]:
 
 def _flat(record: RunRecord) -> dict[str, object]:
     settings = msgspec.structs.asdict(record.settings)
-    options = settings.pop("method_options")
     sampling = msgspec.structs.asdict(settings.pop("sampling"))
-    named = {**settings, **sampling, "method_options": _pairs(options.items())}
+    named = {
+        name: _pairs(value.items()) if isinstance(value, dict) else value
+        for name, value in {**settings, **sampling}.items()
+    }
     return {name.replace("_", " ").capitalize(): value for name, value in named.items()}
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from app.history.folding import folded
 from app.run.events import Outcome
-from app.run.figures import FIGURES
+from app.run.figures import FIGURES, badge
 from app.run.metrics import same_text
 from app.run.record import RunRecord
 
@@ -48,6 +48,8 @@ class Entry(msgspec.Struct, frozen=True):
     baseline_speed: float | None
     same_text: bool | None
     """Whether both lanes wrote the same; null where they need not, or there is none to compare."""
+    badge: str = ""
+    """How its figures are marked if it is not lossless; also empty for runs of older versions."""
     tags: tuple[str, ...] = ()
     note: str = ""
 
@@ -78,6 +80,7 @@ def entry_of(record: RunRecord) -> Entry:
         speculative_speed=_figure(record, "speculative_decode_tokens_per_second"),
         baseline_speed=_figure(record, "baseline_decode_tokens_per_second"),
         same_text=compared.same if compared else None,
+        badge=badge(record),
     )
 
 

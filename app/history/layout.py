@@ -47,6 +47,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (run, folded)
         )""",
     ),
+    ("ALTER TABLE runs ADD COLUMN badge TEXT NOT NULL DEFAULT ''",),
 )
 """Statements that lead from each layout to the next; `user_version` counts those that were done."""
 

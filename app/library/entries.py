@@ -9,7 +9,7 @@ import msgspec
 
 from app.library.shape import Shape
 from app.run.methods import Drafter
-from app.run.settings import Precision
+from app.run.settings import OptionValue, Precision
 
 _Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 _Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+!-]*$")]
@@ -98,6 +98,12 @@ class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     head: str | None = None
     """The name of a draft head, for methods that need one."""
     draft_length: _DraftLength = 4
+    draft_length_policy: str = "fixed"
+    """What chooses each round's draft length, up to that."""
+    draft_length_options: dict[str, OptionValue] = {}
+    rule: str = "exact"
+    """Which guesses are kept."""
+    rule_options: dict[str, OptionValue] = {}
     draft_precision: Precision | None = None
     """None: the target's own."""
     tested: bool = False

@@ -23,7 +23,12 @@ from app.library.entries import (
 )
 from app.library.shape import Shape
 from app.library.yaml_nodes import fault_at, keys, node_at, repeated_key, value_of, yaml_fault
+from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS
+from app.run.options import Offer
+from app.run.problems import Problem
+from app.run.rules import RULES
+from app.run.settings import OptionValue
 
 _SOURCES: dict[str, type[Source]] = {
     "wheel": WheelSource,
@@ -92,6 +97,10 @@ class EntryReader:
             message = f"There is no method {entry.method!r} for the pair {name!r}."
             place = node_at(node, ["method"])
             raise self.faulty(place, message, remedy=nearest(entry.method, METHODS))
+        self._offered(entry.rule, entry.rule_options, RULES, node, ("rule", "rule_options"))
+        policy, options = entry.draft_length_policy, entry.draft_length_options
+        fields = ("draft_length_policy", "draft_length_options")
+        self._offered(policy, options, LENGTH_POLICIES, node, fields)
         field, what = _DRAFTERS.get(METHODS[entry.method].drafter, ("target", ""))
         if getattr(entry, field) is None:
             message = f"The pair {name!r} uses a draft {what} but names none."
@@ -104,6 +113,26 @@ class EntryReader:
                 place = node_at(node, [role])
                 names.append((model, fault_at(self._file, place, message=message, remedy="")))
         return PlacedPair(entry, tuple(names))
+
+    def _offered(
+        self,
+        name: str,
+        options: Mapping[str, OptionValue],
+        offers: Mapping[str, Offer],
+        node: yaml.Node,
+        fields: tuple[str, str],
+    ) -> None:
+        """Raises for a name that is not on offer in the first field, or for options in the second
+        that it does not have.
+        """
+        if name not in offers:
+            message = f"There is no {fields[0].replace('_', ' ')} {name!r}."
+            raise self.faulty(node_at(node, [fields[0]]), message, remedy=nearest(name, offers))
+        try:
+            offers[name].filled(options)
+        except Problem as problem:
+            place = node_at(node, [fields[1]])
+            raise self.faulty(place, problem.message, remedy=problem.remedy) from problem
 
     def text(self, node: yaml.Node, what: str) -> str:
         """The text of a scalar node; `what` it is goes into the fault."""

@@ -11,6 +11,7 @@ from app.appraisal.appraise import account_of, step_costs
 from app.reports.bench_conditions import BenchConditions, conditions_of
 from app.reports.bench_figures import CategoryFigures, Measurement, figures
 from app.run.cost import PassCosts
+from app.run.figures import badge
 from app.theory.costs import StepCosts
 from app.theory.verdict import Measured, verdict
 
@@ -25,11 +26,14 @@ class WayFigures(msgspec.Struct, frozen=True):
     account: float | None
     """The speed-up that the rounds should have brought at the measured cost of their passes."""
     verdict: str
+    badge: str = ""
+    """How its figures are marked where its runs are not lossless."""
 
     @property
     def name(self) -> str:
-        """The way in words."""
-        return f"{self.method}, draft length {self.draft_length}"
+        """The way in words, with its badge."""
+        way = f"{self.method}, draft length {self.draft_length}"
+        return f"{way} · {self.badge}" if self.badge else way
 
 
 class CostFigures(msgspec.Struct, frozen=True):
@@ -104,6 +108,7 @@ def _way(
         overall=overall,
         account=accounted.speedup if accounted else None,
         verdict=_verdict(overall, way[1], steps=steps),
+        badge=next(filter(None, map(badge, records)), ""),
     )
 
 

@@ -41,6 +41,7 @@ TOKEN_COLUMNS = (
     "accept_probability",
     "draw",
     "kept_by",
+    "strict_probability",
 )
 """`repetition`, `round` and `position` count from 0. `round` is empty for the first token, which
 the prompt pass yields; `position`, the place in the text, is empty for guesses thrown away."""
@@ -139,6 +140,7 @@ def _token_row(
         token.accept_probability,
         token.draw,
         token.kept_by,
+        token.strict_probability,
     )
 
 

@@ -11,9 +11,9 @@ from app.reports.html.coloured import Guesses, Run, coloured, with_guesses
 from app.reports.html.facts import to_repeat, what_ran
 from app.reports.html.page import filled
 from app.reports.html.tables import number_tables
-from app.reports.html.verdict import badge, flags, tiles
+from app.reports.html.verdict import flags, tiles
 from app.run.events import LaneName
-from app.run.figures import agreement, promise
+from app.run.figures import agreement, badge, promise
 from app.run.metrics import counts
 from app.run.record import RunRecord
 

@@ -13,7 +13,7 @@ from app.appraisal.waits import DEFINITION, waits
 from app.reports.conditions import limits, not_held_equal
 from app.reports.plain_text import fenced, inline
 from app.run.events import ModelFacts
-from app.run.figures import FIGURES, NOTHING, agreement, decimal, median_of, percent, promise
+from app.run.figures import FIGURES, NOTHING, agreement, badge, decimal, median_of, percent, promise
 from app.run.flagged import cautions, marked
 from app.run.metrics import counts, share_outside_models, total_counts
 from app.run.record import RunRecord
@@ -51,7 +51,8 @@ def markdown_parts(record: RunRecord) -> dict[str, str]:
 
 
 def _verdict(record: RunRecord) -> str:
-    lines = [f"# {inline(record.settings.pair)}: a run of Foretoken"]
+    mark = f" · {badge(record)}" if badge(record) else ""
+    lines = [f"# {inline(record.settings.pair)}: a run of Foretoken{inline(mark)}"]
     lines.append(f"{inline(record.started)}, {record.outcome}. {inline(_said(record))}".rstrip())
     lines.append(
         f"**Decode speed-up: {FIGURES['decode_speedup'].text(record)}.** {promise(record)}"
@@ -72,7 +73,8 @@ def _figures(record: RunRecord) -> str:
         (figure.label, marked(record, figure), figure.definition) for figure in FIGURES.values()
     ]
     missing = f"{NOTHING}: there is nothing to divide by, or it was not run."
-    return f"## Figures\n\n{table(('Figure', 'Value', 'Definition'), rows)}\n\n{missing}"
+    mark = f": {inline(badge(record))}" if badge(record) else ""
+    return f"## Figures{mark}\n\n{table(('Figure', 'Value', 'Definition'), rows)}\n\n{missing}"
 
 
 def _does_it_pay(record: RunRecord) -> str:
@@ -83,6 +85,7 @@ def _does_it_pay(record: RunRecord) -> str:
 def _what_ran(record: RunRecord) -> str:
     around = record.environment
     rows = [("Pair", record.settings.pair), ("Method", record.settings.method)]
+    rows.append(("Rule", record.settings.rule))
     rows.append(("Target", _model(record.target)))
     rows.append(("Draft model", _model(record.draft) if record.draft else "none"))
     rows.append(("Device", f"{around.device}; {around.processor}; {around.threads} threads"))

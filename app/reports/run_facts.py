@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from app.reports.conditions import not_held_equal
+from app.run.figures import standing
 from app.run.flagged import cautions
 from app.run.record import RunRecord
 
@@ -32,6 +33,7 @@ def run_facts(record: RunRecord) -> Iterator[Fact]:
     yield "schema", record.schema
     for part in (*_PARTS, *_ALONE, *_ENDED):
         yield from facts(part, getattr(record, part))
+    yield "standing", standing(record)
     for lane in record.lanes:
         for one in lane.repetitions:
             yield from facts(f"{lane.name}.{one.at.repetition}.finish", one.finish)

@@ -9,7 +9,7 @@ import msgspec
 from app.appraisal.appraise import appraise
 from app.run.cost import PassCosts
 from app.run.events import Finish, LaneName, Outcome
-from app.run.figures import FIGURES, speculative_counts
+from app.run.figures import FIGURES, LENIENCY, Standing, speculative_counts, standing
 from app.run.flagged import flags_of
 from app.run.metrics import decode_speedup, same_text
 from app.run.record import Repetition, RunRecord
@@ -92,6 +92,11 @@ class Summary(msgspec.Struct, frozen=True):
     numerical_tie: bool | None
     """Whether rounding explains the first difference; null without one that was judged."""
     lossless: bool
+    standing: Standing
+    """"LOSSY" for a rule that changes the law of the text, whatever the models can hold."""
+    rule: str
+    kept_by_leniency: float | None
+    """The expected share of tested guesses that only a lossy rule keeps."""
     notes: tuple[str, ...]
     worth: WorthSummary
 
@@ -107,6 +112,7 @@ _SHOWN = (
     "conditional_acceptance",
     "mean_accepted_prefix",
     "tokens_per_loop",
+    LENIENCY,
 )
 
 
@@ -136,6 +142,8 @@ def summarise(record: RunRecord) -> Summary:
         first_difference=compared.first_difference if compared else None,
         numerical_tie=record.divergence.tie if record.divergence else None,
         lossless=record.lossless,
+        standing=standing(record),
+        rule=record.settings.rule,
         notes=record.notes,
         worth=_worth(record),
         **{name: FIGURES[name].value(record) for name in _SHOWN},

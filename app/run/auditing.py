@@ -8,6 +8,7 @@ import msgspec
 
 from app.run.events import Struct
 from app.run.problems import Problem
+from app.run.rules import is_lossy
 from app.run.settings import RunSettings
 
 LEVEL = 1e-4
@@ -154,6 +155,8 @@ def audit_words(found: Audited) -> str:
             f"A law that is off by {found.smallest_seen:.3f} or more over these cells would have "
             "been seen (99 %)."
         )
-    if not found.lossless:
+    if is_lossy(found.settings):
+        told.append(f"The rule {found.settings.rule} is LOSSY: it promises another law.")
+    elif not found.lossless:
         told.append("Rule and models do not promise the target's law.")
     return " ".join(told)

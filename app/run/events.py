@@ -29,8 +29,8 @@ Finish = Literal["end of text", "stop string", "length", "context", "cancelled",
 Outcome = Literal["running", "finished", "cancelled", "failed", "engine ended"]
 """How a run stands."""
 
-DraftLimit = Literal["draft length", "tokens left", "context", "speculation refused"]
-"""What set the most tokens that a round might guess."""
+DraftLimit = Literal["draft length", "policy", "tokens left", "context", "speculation refused"]
+"""What set the most tokens that a round might guess; `policy` chose fewer than the draft length."""
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,6 +79,8 @@ class Token(Struct, frozen=True):
     draw: float | None = None
     kept_by: Literal["rule", "leniency"] | None = None
     inspection: Inspection | None = None
+    strict_probability: float | None = None
+    """With which chance the lossless rule would have accepted the guess; null for such a rule."""
 
 
 class Phases(Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import median
+from typing import Literal
 
 import msgspec
 
@@ -14,12 +15,17 @@ from app.run.metrics import (
     decode_seconds,
     decode_speed,
     decode_speedup,
+    leniency_share,
     request_speedup,
     same_text,
     total_counts,
     total_seconds,
 )
 from app.run.record import Repetition, RunRecord
+from app.run.rules import is_lossy
+
+LENIENCY = "kept_by_leniency"
+"""The name of the figure that only a lossy rule has."""
 
 NOTHING = "n/a"
 """What is shown where there is nothing to divide by."""
@@ -107,6 +113,8 @@ def agreement(record: RunRecord) -> str:
     if not record.repetitions("baseline"):
         return "There is no baseline to compare the text with."
     found = same_text(record)
+    if found is None and is_lossy(record.settings):
+        return "The rule is lossy: the text need not be the baseline's."
     if found is None:
         return "With a temperature above 0 both lanes follow the same law, not the same text."
     if not found.compared:
@@ -119,11 +127,38 @@ def agreement(record: RunRecord) -> str:
     return f"{where}: {_judged(record.divergence)}"
 
 
+Standing = Literal["lossless", "not exactly lossless", "LOSSY"]
+"""What a run promises of its text, in the words that go wherever its figures go: the target's law;
+the same but for the models' precision; or another law, by its rule."""
+
+
+def standing(record: RunRecord) -> Standing:
+    """What this run promises."""
+    if is_lossy(record.settings):
+        return "LOSSY"
+    return "lossless" if record.lossless else "not exactly lossless"
+
+
+def badge(record: RunRecord) -> str:
+    """What stands beside the figures of a run that is not lossless, a lossy rule named; else ""."""
+    found = standing(record)
+    if found == "LOSSY":
+        return f"LOSSY ({record.settings.rule})"
+    return "" if found == "lossless" else found
+
+
+_PROMISES: dict[Standing, str] = {
+    "lossless": "Lossless: the rule keeps the target's distribution exactly.",
+    "not exactly lossless": "Not exactly lossless: the models' precision does not keep the "
+    "target's distribution exactly.",
+    "LOSSY": "LOSSY: the rule changes the target's distribution, so the text and every figure are "
+    "another model's.",
+}
+
+
 def promise(record: RunRecord) -> str:
     """One sentence: does the output keep the target's distribution?"""
-    if record.lossless:
-        return "Lossless: the rule keeps the target's distribution exactly."
-    return "Not exactly lossless: the rule, or the models' precision, does not keep it exactly."
+    return _PROMISES[standing(record)]
 
 
 def _judged(divergence: Divergence) -> str:
@@ -246,6 +281,15 @@ FIGURES: dict[str, Figure] = {
             "Tokens committed after the first / rounds. Plain decoding has exactly 1.",
             unit="tokens",
             of=lambda counts: counts.tokens_per_loop,
+        ),
+        Figure(
+            LENIENCY,
+            "Kept by leniency, expected",
+            "%",
+            "Mean over tested guesses of max(0, chance of the rule - min(1, p/q)): how many of "
+            "them only a lossy rule keeps. At temperature 0 the strict chance is whether the guess "
+            "is the target's likeliest token. None for a lossless rule.",
+            lambda record: leniency_share(record.repetitions("speculative")),
         ),
         *_of_lane("speculative"),
         *_of_lane("baseline"),

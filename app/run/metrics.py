@@ -13,6 +13,7 @@ import msgspec
 
 from app.run.events import Phases, Round
 from app.run.record import Repetition, RunRecord
+from app.run.rules import same_text_due
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -94,6 +95,20 @@ def total_counts(repetitions: Iterable[Repetition]) -> Counts:
     """The counts of several repetitions taken together."""
     found = [msgspec.structs.astuple(counts(repetition)) for repetition in repetitions]
     return Counts(*(sum(column) for column in zip(*found, strict=True)))
+
+
+def leniency_share(repetitions: Iterable[Repetition]) -> float | None:
+    """The expected share of tokens kept by leniency: the mean over guesses that were tested of
+    max(0, chance of the rule - min(1, p/q)); None for a lossless rule, which has no excess.
+    """
+    excess = [
+        max(0.0, token.accept_probability - token.strict_probability)
+        for repetition in repetitions
+        for round_ in repetition.rounds
+        for token in (*round_.committed, *round_.thrown)
+        if token.accept_probability is not None and token.strict_probability is not None
+    ]
+    return sum(excess) / len(excess) if excess else None
 
 
 class PositionAcceptance(msgspec.Struct, frozen=True):
@@ -253,10 +268,11 @@ def same_text(record: RunRecord) -> SameText | None:
     """Compares the lanes of the first pair; None where the lanes need not be equal, or have not
     both begun to write.
 
-    With a draw (temperature above 0) both lanes follow the same law, not the same text.
+    With a draw (temperature above 0) both lanes follow the same law, not the same text, unless
+    they draw with the same noise; a lossy rule has a text of its own.
     """
     pairs = lane_pairs(record)
-    if not pairs or not record.settings.sampling.greedy:
+    if not pairs or not same_text_due(record.settings):
         return None
     fast, slow = pairs[0][0].token_ids, pairs[0][1].token_ids
     shared = min(len(fast), len(slow))

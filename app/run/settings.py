@@ -88,7 +88,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     method: str = "ngram"
     method_options: dict[str, OptionValue] = {}
     draft_length: int = 4
+    draft_length_policy: str = "fixed"
+    draft_length_options: dict[str, OptionValue] = {}
     rule: str = "exact"
+    rule_options: dict[str, OptionValue] = {}
     sampling: Sampling = Sampling()
     max_new_tokens: int = 256
     stop_strings: tuple[str, ...] = ()

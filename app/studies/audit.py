@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -81,12 +81,7 @@ def with_seed(maker: LaneMaker, place: int) -> LaneMaker:
     settings = maker.settings
     seed = settings.sampling.seed + place
     sampling = msgspec.structs.replace(settings.sampling, seed=seed)
-    return LaneMaker(
-        maker.pair,
-        msgspec.structs.replace(settings, sampling=sampling),
-        maker.prompt_ids,
-        maker.context,
-    )
+    return replace(maker, settings=msgspec.structs.replace(settings, sampling=sampling))
 
 
 def compared(maker: LaneMaker, wanted: Audit, law: TextLaw, *, sample: Sample) -> Audited:
@@ -104,7 +99,7 @@ def compared(maker: LaneMaker, wanted: Audit, law: TextLaw, *, sample: Sample) -
         settings=wanted.settings,
         asked=wanted.runs,
         runs=found.samples,
-        lossless=maker.pair.exact and maker.rule.lossless,
+        lossless=maker.lossless,
         drafted=sample.drafted,
         accepted=sample.accepted,
         texts=found.categories,

@@ -28,8 +28,10 @@ _ROUNDINGS = 8
 
 
 def find_divergence(model: CausalModel[Any], record: RunRecord) -> Divergence | None:
-    """What the target says of the first difference of the first pair, or None if there is none."""
-    found = same_text(record)
+    """What the target says of the first difference of the first pair, or None if there is none.
+    Only greedy lanes can be judged: logits do not say what shared noise has drawn.
+    """
+    found = same_text(record) if record.settings.sampling.greedy else None
     if found is None or found.first_difference is None:
         return None
     fast, slow = record.repetitions("speculative")[0], record.repetitions("baseline")[0]

@@ -22,10 +22,13 @@ from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel
 from app.models.pair import LoadedPair
 from app.models.session import Session
+from app.run.cost import PassCosts
 from app.run.events import At, LaneEnded
 from app.run.methods import Drafter, Method
+from app.run.rules import Rule, is_lossy
 from app.run.settings import RunSettings
 from app.studies.conversation import Conversation, Room
+from app.studies.lengths import make_draft_length, make_draft_stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class LaneMaker:
     """Keeps the sessions for the turns that follow; None for a run that stands alone."""
     conversation_tokens: int = 0
     """Tokens that the whole conversation may take."""
+    costs: PassCosts | None = None
+    """What passes cost here, for a run that chooses its draft lengths by them."""
 
     def open(self, at: At, pause: Pause) -> Iterator[LaneEvent]:
         """The events of a lane; nothing runs before the first is asked for.
@@ -68,7 +73,13 @@ class LaneMaker:
     @property
     def rule(self) -> Verifier:
         """The rule that decides in both lanes."""
-        return make_verifier(self.settings.rule, self.settings.sampling)
+        settings = self.settings
+        return make_verifier(settings.rule, settings.sampling, settings.rule_options)
+
+    @property
+    def lossless(self) -> bool:
+        """Whether the text keeps the target's law: the rule promises it, the models can hold it."""
+        return self.pair.exact and not is_lossy(self.settings)
 
     @property
     def drafter(self) -> Drafter:
@@ -140,6 +151,8 @@ class LaneMaker:
             draft_context=draft.model.context_length if draft else 0,
             head=self.pair.head,
             width=self.pair.target.model.width,
+            shared_noise=Rule.named(self.settings.rule).same_text,
+            stop=make_draft_stop(self.settings),
         )
         if not self._speculates(at):
             return make_proposer("nothing", {}, around)
@@ -150,7 +163,7 @@ class LaneMaker:
             return Fixed(0)
         if self.refusal:
             return Fixed(0, "speculation refused")
-        return Fixed(self.settings.draft_length)
+        return make_draft_length(self.settings, self.costs)
 
     def _sessions(self, at: At) -> dict[Role, Session | HeadSession]:
         pair, drafter = self.pair, self.drafter if self._speculates(at) else "nothing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from statistics import median
 
 from app.models.exhausted import memory_guard
@@ -43,6 +44,23 @@ def run_costs(
         release_frames(stop)
         return
     yield PassesCosted(record.run, costs)
+
+
+def with_costs(maker: LaneMaker, *, report: Report, pause: Pause) -> LaneMaker:
+    """The same maker, knowing what passes cost if its draft lengths are chosen by that: as they
+    were kept, else measured now. Raises Cancelled when `pause` does, and Problem.
+    """
+    if maker.refusal or maker.settings.draft_length_policy != "best":
+        return maker
+    costs = costs_of(
+        maker.pair,
+        maker.settings.draft_length,
+        context=bucket_of(maker.capacity),
+        drafter=maker.drafter,
+        report=report,
+        pause=pause,
+    )
+    return replace(maker, costs=costs)
 
 
 def _single_pass(record: RunRecord) -> float | None:

@@ -22,6 +22,7 @@ from app.models.precision import refusals
 from app.models.preparing import load_pair
 from app.models.warm import WarmModels, collect
 from app.run.auditing import Audit, Audited
+from app.run.draft_lengths import check_lengths
 from app.run.events import (
     ConditionsSeen,
     LaneEnded,
@@ -36,6 +37,7 @@ from app.run.methods import Method
 from app.run.preparation import EngineReady, Prepare, Prepared, Released, preparation
 from app.run.problems import Cancelled, ContextFull, Problem, release_frames
 from app.run.record import RunRecord
+from app.run.rules import check_rule
 from app.run.settings import RunSettings
 from app.studies.audit import audit_lane
 from app.studies.conditions import watch
@@ -43,7 +45,7 @@ from app.studies.conversation import Conversation
 from app.studies.divergence import find_divergence
 from app.studies.lanes import LaneMaker
 from app.studies.orders import lane_events, unfinished
-from app.studies.run_costs import run_costs
+from app.studies.run_costs import run_costs, with_costs
 from app.studies.warming import warm_up, warm_up_head
 
 Report = Callable[[Progress], None]
@@ -118,6 +120,8 @@ class Workbench:
         """
         settings.check()
         Method.named(settings.method).filled(settings.method_options)
+        check_rule(settings)
+        check_lengths(settings)
         pair = self.loaded(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings, conversation)
         for event in _events(run, maker, costing=costing, report=report, pause=pause):
@@ -130,7 +134,7 @@ class Workbench:
         """
         wanted.check()
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
-        maker = _lane_maker(pair, wanted.settings)
+        maker = with_costs(_lane_maker(pair, wanted.settings), report=report, pause=pause)
         with _freeing("in an audit"):
             return audit_lane(maker, wanted, report=report, pause=pause)
 
@@ -178,6 +182,7 @@ def _events(
     try:
         with _freeing("while the models were warmed up"):
             _warm_up(maker, report=report, pause=pause)
+            maker = with_costs(maker, report=report, pause=pause)
         conditions.sample()
         for event in lane_events(maker, run, pause):
             record.apply(event)
@@ -254,7 +259,7 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
         draft=pair.drafter(maker.drafter),
         prompt_ids=maker.prompt_ids,
         end_ids=pair.end_ids,
-        lossless=pair.exact and maker.rule.lossless,
+        lossless=maker.lossless,
         notes=pair.notes(maker.drafter),
         draft_resident=pair.drafts_with != "nothing",
     )

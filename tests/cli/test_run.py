@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from recorded import HOSTILE, costed_events, hostile_record, run_events, started
+from recorded import HOSTILE, costed_events, hostile_record, lossy_record, run_events, started
 
 from app.cli.token_stream import replay
 from app.reports import read_record
@@ -57,7 +57,9 @@ def test_every_flag_reaches_the_settings(call, workbench, tmp_path):
         "--precision", "bf16", "--draft-precision", "nf4", "--device", "cpu",
         "--temperature", "0.5", "--top-k", "3", "--top-p", "0.9", "--min-p", "0.1",
         "--repetition-penalty", "1.1", "--presence-penalty", "0.2", "--seed", "42",
-        "--repeats", "2", "--rule", "exact", "--stop", "a", "--stop", "b",
+        "--repeats", "2", "--rule", "lenience", "--rule-option", "lenience=0.25",
+        "--stop", "a", "--stop", "b",
+        "--draft-length-policy", "entropy", "--draft-length-option", "factor=0.5",
         "--option", "shortest=3", "--context-length", "99", "--no-baseline", "--raw",
         "--ignore-end-of-text", "--detail", "full",
         "--draft-device", "cuda:1", "--allow-offload",
@@ -72,7 +74,10 @@ def test_every_flag_reaches_the_settings(call, workbench, tmp_path):
     sampling = found.sampling
     assert (sampling.temperature, sampling.top_k, sampling.top_p) == (0.5, 3, 0.9)
     assert (sampling.min_p, sampling.repetition_penalty, sampling.seed) == (0.1, 1.1, 42)
-    assert (sampling.presence_penalty, found.repetitions, found.rule) == (0.2, 2, "exact")
+    assert (sampling.presence_penalty, found.repetitions, found.rule) == (0.2, 2, "lenience")
+    assert found.rule_options == {"lenience": 0.25}
+    assert found.draft_length_policy == "entropy"
+    assert found.draft_length_options == {"factor": 0.5, "threshold": 0.4}
     assert found.method_options == {"shortest": 3, "longest": 5}
     assert (found.context_length, found.baseline, found.raw) == (99, False, True)
     assert (found.ignore_end_of_text, found.detail) == (True, "full")
@@ -293,3 +298,32 @@ def test_colours_have_a_second_cue_and_can_be_turned_off(call, workbench, monkey
     assert "\x1b[4m<5>" in plain
     assert "\x1b[9m<8>" in plain
     assert "[3" not in plain
+
+
+def test_a_lossy_run_is_marked_in_the_terminal(call, workbench):
+    record = lossy_record()
+    workbench.events = [
+        started(**{n: getattr(record.settings, n) for n in ("rule", "sampling")}),
+        *run_events()[1:],
+    ]
+    out = call(*SAID).out
+    assert out.count("LOSSY") >= 2
+    assert "changes the target's distribution" in out
+    assert "Kept by leniency" in out
+    workbench.events = None
+    assert "LOSSY" not in call(*SAID).out
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--rule", "vibes"), "There is no rule 'vibes'"),
+        (("--draft-length-policy", "vibes"), "There is no draft length policy 'vibes'"),
+        (("--rule", "lenience", "--rule-option", "lenience=0"), "from 0.01 to 1"),
+        (("--rule-option", "lenience=0.5"), "Rule 'exact' has no option 'lenience'"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused(call, workbench, asked, said):
+    done = call(*SAID, *asked)
+    assert done.code != 0
+    assert said in done.err

@@ -13,18 +13,10 @@ from app.decoding.verifiers.greedy import Greedy
 from app.models.session import Block
 from app.run.problems import Problem
 from app.run.settings import Sampling
-from oracles import distance
-
-SAMPLED = Sampling(temperature=1.0)
+from oracles import distance, rows_with
 
 
-def rows_with(law) -> TargetRows:
-    rows = TargetRows(torch.zeros_like(law), SAMPLED)
-    rows.__dict__["law"] = law
-    return rows
-
-
-@pytest.mark.parametrize("kind", ["sampled", "point mass"])
+@pytest.mark.parametrize("kind", ["sampled", "argmax", "point mass"])
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_exact_keeps_the_targets_law(kind, zeros, seed):
@@ -163,5 +155,5 @@ def test_rules_by_name():
     assert make_verifier("exact", Sampling()).name == "greedy"
     with pytest.raises(Problem, match=r"temperature is 0\.7"):
         make_verifier("greedy", Sampling(temperature=0.7))
-    with pytest.raises(Problem, match="Choose one of: exact, greedy"):
+    with pytest.raises(Problem, match="Choose one of: exact, block"):
         make_verifier("vibes", Sampling())

@@ -14,8 +14,10 @@ from app.gui.prompt_field import PromptField
 from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry
 from app.library.overview import Overview, PairStanding
-from app.run.methods import METHODS, Option
+from app.run.methods import METHODS
+from app.run.options import Option
 from app.run.preparation import DeviceMemory, Prepare, preparation
+from app.run.rules import RULES
 from app.run.settings import RunSettings, Sampling
 
 
@@ -48,9 +50,9 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
     form.choose_pair("embedded-nf4-draft")
     assert settings(form).method == "draft-model"
     assert settings(form).method_options == {}
-    assert not form._option_rows["ngram"]["shortest"].field.isVisible()
+    assert not form._option_rows["method", "ngram"]["shortest"].field.isVisible()
     form.rows["method"].field.put("ngram")
-    assert form._option_rows["ngram"]["shortest"].field.isVisible()
+    assert form._option_rows["method", "ngram"]["shortest"].field.isVisible()
 
 
 def test_a_pair_offers_no_method_that_needs_what_it_has_not(form):
@@ -349,3 +351,37 @@ def test_stop_strings_stand_one_a_line_and_an_empty_line_is_none(form):
     assert settings(form).stop_strings == ("END", "\n\n", "C:\\new")
     settings(form).check()
     assert {"stop_strings", "ignore_end_of_text"} <= shown(form)
+
+
+def test_a_rules_options_stand_below_it_and_are_sent(form):
+    assert settings(form).rule == "exact"
+    form.rows["rule"].field.put("fly")
+    rows = form._option_rows["rule", "fly"]
+    assert all(row.field.isVisible() for row in rows.values())
+    assert not form._option_rows["rule", "lenience"]["lenience"].field.isVisible()
+    rows["reading"].field.put("paper")
+    rows["window"].field.put(3)
+    found = settings(form)
+    assert found.rule == "fly"
+    assert found.rule_options == {"window": 3, "reading": "paper", "entropy": 0.3}
+    form.fill(RunSettings("embedded", "Hi", rule="synthetic", rule_options={"rates": "0.5"}))
+    assert settings(form).rule_options == {"length": 2.0, "rates": "0.5"}
+
+
+def test_lossy_rules_say_so_where_they_are_chosen(form):
+    field = form.rows["rule"].field
+    offers = {field.itemData(i): field.itemText(i) for i in range(field.count())}
+    assert set(offers) == set(RULES) - {"greedy"}
+    assert all(("LOSSY" in text) != RULES[name].lossless for name, text in offers.items())
+
+
+def test_a_policys_options_stand_below_it_and_are_sent(form):
+    assert settings(form).draft_length_policy == "fixed"
+    form.rows["draft_length_policy"].field.put("heuristic")
+    row = form._option_rows["draft_length_policy", "heuristic"]["start"]
+    assert row.field.isVisible()
+    row.field.put(6)
+    found = settings(form)
+    assert (found.draft_length_policy, found.draft_length_options) == ("heuristic", {"start": 6})
+    form.speculation.setChecked(False)
+    assert not row.field.isVisible()

@@ -72,3 +72,14 @@ def test_the_card_tells_of_candidates(window, play):
     facts = facts_of(one(token))
     assert facts.candidates[0]
     assert facts.candidates[2] == []
+
+
+def test_decisions_of_rules_without_a_draw_of_their_own():
+    drawn = {"target_probability": 0.25}
+    assert "drew it too" in decision(Token(5, "x", "accepted", **drawn))
+    assert "drew another" in decision(Token(5, "x", "rejected", **drawn))
+    assert decision(Token(5, "x", "accepted", accept_probability=1.0)) == (
+        "Kept: its chance was 1.0000."
+    )
+    together = Token(5, "x", "accepted", accept_probability=0.5, draw=0.75)
+    assert "together with the guesses behind it" in decision(together)

@@ -6,6 +6,7 @@ import json
 from operator import attrgetter
 
 import pytest
+from msgspec import structs
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from scripted_engine import STORY, costed, record_of, run_of
@@ -30,6 +31,7 @@ from app.run.figures import FIGURES
 from app.run.flags import Flag
 from app.run.metrics import same_text
 from app.run.preparation import DeviceMemory, EngineReady, Prepare, Release, Released
+from app.run.settings import Sampling
 
 
 def test_starts_the_engine_and_makes_the_default_pair_ready(window, client):
@@ -413,6 +415,17 @@ def test_the_page_of_costs_follows_while_it_is_seen(window, play):
     assert pages.cost.found.words() == []
     play(*run_of()[60:])
     assert "Cost of passes" in pages.cost.found.words()
+
+
+def test_a_lossy_run_is_marked_from_its_beginning(window, play):
+    window.run()
+    first, *others = run_of()
+    asked = structs.replace(first.settings, rule="lenience", sampling=Sampling(temperature=1.0))
+    play(structs.replace(first, settings=asked, lossless=False), *others[:30])
+    badge = window.page.verdict.line.badge
+    assert (badge.isVisible(), badge.text()) == (True, "LOSSY (lenience)")
+    assert window.page.lanes[0].promise.text() == "LOSSY · lenience rule"
+    assert "changes the target" in badge.toolTip()
 
 
 def finish_background(window, qtbot) -> None:

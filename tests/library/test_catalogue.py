@@ -456,3 +456,27 @@ def test_no_file_raises(tmp_path_factory: pytest.TempPathFactory, text: str | by
         assert fault.column >= 1
         assert fault.message
         assert fault.remedy
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("rule: vibes", "There is no rule 'vibes'"),
+        ("draft_length_policy: vibes", "There is no draft length policy 'vibes'"),
+        ("draft_length_options: {start: 2}", "has no option"),
+        ("rule: lenience\n    rule_options: {lenience: 2.0}", "from 0.01 to 1"),
+        ("rule_options: {lenience: 0.5}", "has no option"),
+    ],
+)
+def test_a_pairs_rule_is_checked(tmp_path: Path, lines: str, said: str) -> None:
+    text = GOOD + f"  bad:\n    title: B\n    target: good\n    method: ngram\n    {lines}\n"
+    (fault,) = load(tmp_path, text).faults
+    assert said in fault.message
+    assert fault.line >= 12
+
+
+def test_a_pair_brings_its_rule(tmp_path: Path) -> None:
+    lines = "rule: lenience, rule_options: {lenience: 1}"
+    own = f"  own: {{title: O, target: good, method: ngram, {lines}}}\n"
+    pair = load(tmp_path, GOOD + own).pair("own")
+    assert (pair.rule, pair.rule_options) == ("lenience", {"lenience": 1})

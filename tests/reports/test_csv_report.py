@@ -114,15 +114,15 @@ def test_every_token_and_round_has_its_row(tmp_path):
     names = [file.name for file in (tokens, rounds, facts)]
     assert names == ["run.csv", "run.rounds.csv", "run.run.csv"]
     assert rows_of(tokens)[1:8] == [
-        ["speculative", "0", "", "0", "1", "<1>", "first", "", "", "", "", "", ""],
-        ["speculative", "0", "0", "1", "2", "<2>", "accepted", "ngram", "", "", "", "", ""],
-        ["speculative", "0", "0", "2", "3", "<3>", "bonus", "", "", "", "", "", ""],
+        ["speculative", "0", "", "0", "1", "<1>", "first", "", "", "", "", "", "", ""],
+        ["speculative", "0", "0", "1", "2", "<2>", "accepted", "ngram", "", "", "", "", "", ""],
+        ["speculative", "0", "0", "2", "3", "<3>", "bonus", "", "", "", "", "", "", ""],
         ["speculative", "0", "1", "3", "4", "<4>", "accepted", "ngram", "0.5", "1.0", "0.5",
-         "0.25", "rule"],
-        ["speculative", "0", "1", "4", "5", "<5>", "corrected", "", "0.75", "", "", "", ""],
+         "0.25", "rule", ""],
+        ["speculative", "0", "1", "4", "5", "<5>", "corrected", "", "0.75", "", "", "", "", ""],
         ["speculative", "0", "1", "", "8", "<8>", "rejected", "ngram", "-0.0", "1.0", "0.0",
-         "0.5", ""],
-        ["speculative", "0", "1", "", "9", "<9>", "ignored", "ngram", "", "", "", "", ""],
+         "0.5", "", ""],
+        ["speculative", "0", "1", "", "9", "<9>", "ignored", "ngram", "", "", "", "", "", ""],
     ]  # fmt: skip
     named = [dict(zip(ROUND_COLUMNS, row, strict=True)) for row in rows_of(rounds)[1:]]
     assert named[1] == {

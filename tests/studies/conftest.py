@@ -40,6 +40,22 @@ def tiny_bench(tmp_path_factory):
         yield bench
 
 
+@pytest.fixture
+def run_tiny(tiny_bench, tiny):
+    """Runs settings of the tiny pair, and returns the record."""
+
+    def run(**changes) -> RunRecord:
+        events = []
+        settings = tiny(max_new_tokens=24, ignore_end_of_text=True, **changes)
+        tiny_bench.run("r", settings, emit=events.append, report=lambda _: None, pause=lambda: None)
+        record = RunRecord.begin(events[0])
+        for event in events:
+            record.apply(event)
+        return record
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def workbench(catalogue):
     """One workbench for all tests, so that each pair is loaded once."""

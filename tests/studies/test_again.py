@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from app.run.methods import METHODS
-from app.run.record import RunRecord
 from app.run.settings import Sampling
 
 OPTIONS = {"ngram": {"shortest": 1}}
@@ -23,22 +22,6 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def run_tiny(tiny_bench, tiny):
-    """Runs settings of the tiny pair, and returns the record."""
-
-    def run(**changes) -> RunRecord:
-        events = []
-        settings = tiny(max_new_tokens=24, ignore_end_of_text=True, **changes)
-        tiny_bench.run("r", settings, emit=events.append, report=lambda _: None, pause=lambda: None)
-        record = RunRecord.begin(events[0])
-        for event in events:
-            record.apply(event)
-        return record
-
-    return run
 
 
 def untimed(record):

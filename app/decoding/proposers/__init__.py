@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from app.decoding.contracts import Proposer
+from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel
 from app.decoding.proposers.in_order import InOrder
@@ -37,6 +38,10 @@ class Surroundings:
     head: LoadedHead | None = None
     width: int = 0
     """Logits a row of the target."""
+    shared_noise: bool = False
+    """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
+    stop: DraftStop | None = None
+    """Ends drafts of a model or a head before their limit; None never does."""
 
 
 Options = Mapping[str, OptionValue]
@@ -61,6 +66,8 @@ def _draft_model(around: Surroundings, options: Options) -> Proposer:
         device=around.draft_device,
         prompt_length=around.prompt_length,
         end_ids=around.end_ids,
+        shared_noise=around.shared_noise,
+        stop=around.stop,
     )
 
 
@@ -77,6 +84,8 @@ def _head(around: Surroundings, options: Options) -> Proposer:
         prompt_length=around.prompt_length,
         end_ids=around.end_ids,
         length=int(options.get("head_length", 0)),
+        shared_noise=around.shared_noise,
+        stop=around.stop,
     )
 
 

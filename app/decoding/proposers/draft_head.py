@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from app.decoding.contracts import row_at
+from app.decoding.draft_stop import DraftStop
+from app.decoding.proposers.guess_draws import GuessDraws
 from app.decoding.proposers.one_by_one import Guess, OneByOne
-from app.decoding.randomness import draw
-from app.decoding.sampling import Penalties, pick, warp
+from app.decoding.sampling import Penalties, warp
 from app.models.session import Block
 from app.run.settings import Sampling
 
@@ -34,12 +35,14 @@ class DraftHead(OneByOne):
         prompt_length: int,
         end_ids: Collection[int],
         length: int = 0,
+        shared_noise: bool = False,
+        stop: DraftStop | None = None,
     ) -> None:
         """`ids` [vocabulary] are the target's, of the tokens that the head can guess; a `length`
         above 0 limits every draft.
         """
-        super().__init__(ids.device, end_ids)
-        self._sampling = sampling
+        super().__init__(ids.device, end_ids, sampling=sampling, stop=stop)
+        self._draws = GuessDraws(sampling.seed, shared_noise)
         self._ids = ids
         self._width = width
         self._penalties = Penalties(sampling, prompt_length)
@@ -51,21 +54,18 @@ class DraftHead(OneByOne):
             return 0, "there is no feature to guess from yet"
         return min(limit, self._length) if self._length else limit, ""
 
-    def guess(
-        self, logits: Tensor, text: Sequence[int], block: Block, *, round_: int, slot: int
-    ) -> Guess:
+    def guess(self, scores: Tensor, text: Sequence[int], *, round_: int, slot: int) -> Guess:
         """One token's id in the target, and the law it was drawn from."""
-        logits = self._penalised(logits.float(), text, block)
-        finite = torch.isfinite(logits.amax())
+        finite = torch.isfinite(scores.amax())
         if self._sampling.greedy:
-            return Guess(row_at(self._ids, logits.argmax()), None, finite)
-        own = warp(logits[None], self._sampling)[0]
-        place = pick(own, draw(self._sampling.seed, "draft", round_, slot))
+            return Guess(row_at(self._ids, scores.argmax()), None, finite)
+        own = warp(scores[None], self._sampling)[0]
         law = own.new_zeros(self._width).index_copy_(0, self._ids, own)
-        return Guess(row_at(self._ids, place), law, finite)
+        return Guess(self._draws.pick(law, text, round_=round_, slot=slot), law, finite)
 
-    def _penalised(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
+    def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised logits [vocabulary] over the tokens that the head can guess."""
+        logits = logits.float()
         if not self._sampling.penalised:
             return logits
         whole = logits.new_full((1, self._width), -torch.inf)

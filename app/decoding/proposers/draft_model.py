@@ -11,9 +11,10 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
+from app.decoding.draft_stop import DraftStop
+from app.decoding.proposers.guess_draws import GuessDraws
 from app.decoding.proposers.one_by_one import Guess, OneByOne
-from app.decoding.randomness import draw
-from app.decoding.sampling import Penalties, pick, warp
+from app.decoding.sampling import Penalties, warp
 from app.models.pair import DraftWidths
 from app.models.session import Block
 from app.run.settings import Sampling
@@ -34,9 +35,11 @@ class DraftModel(OneByOne):
         device: torch.device,
         prompt_length: int,
         end_ids: Collection[int],
+        shared_noise: bool = False,
+        stop: DraftStop | None = None,
     ) -> None:
-        super().__init__(device, end_ids)
-        self._sampling = sampling
+        super().__init__(device, end_ids, sampling=sampling, stop=stop)
+        self._draws = GuessDraws(sampling.seed, shared_noise)
         self._widths = widths
         self._context = context
         self._penalties = Penalties(sampling, prompt_length)
@@ -55,18 +58,15 @@ class DraftModel(OneByOne):
             return text
         return [token if token < rows else 0 for token in text]
 
-    def guess(
-        self, logits: Tensor, text: Sequence[int], block: Block, *, round_: int, slot: int
-    ) -> Guess:
+    def guess(self, scores: Tensor, text: Sequence[int], *, round_: int, slot: int) -> Guess:
         """One token, and the law it was drawn from."""
-        logits = self._penalised(logits, text, block)
-        finite = torch.isfinite(logits.amax())
+        finite = torch.isfinite(scores.amax())
         if self._sampling.greedy:
-            return Guess(logits.argmax(), None, finite)
-        law = warp(logits[None], self._sampling)[0]
-        return Guess(pick(law, draw(self._sampling.seed, "draft", round_, slot)), law, finite)
+            return Guess(scores.argmax(), None, finite)
+        law = warp(scores[None], self._sampling)[0]
+        return Guess(self._draws.pick(law, text, round_=round_, slot=slot), law, finite)
 
-    def _penalised(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
+    def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised fp32 logits [target width]; ids that are not shared have none."""
         ids = min(self._widths.shared_ids, logits.shape[-1])
         whole = logits.new_full((1, self._widths.target_width), -torch.inf, dtype=torch.float32)

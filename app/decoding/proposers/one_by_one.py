@@ -9,8 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from app.decoding.contracts import Asking, Draft, Read, Role, Unread
+from app.decoding.contracts import Asking, Draft, Read, Role, Unread, row_at
+from app.decoding.draft_stop import DraftStop
+from app.decoding.sampling import warp
 from app.models.session import MAX_CHUNK, Block, Reading
+from app.run.settings import Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,16 @@ class OneByOne(ABC):
     role: Role
     source: str
 
-    def __init__(self, device: torch.device, end_ids: Collection[int]) -> None:
+    def __init__(
+        self,
+        device: torch.device,
+        end_ids: Collection[int],
+        *,
+        sampling: Sampling,
+        stop: DraftStop | None = None,
+    ) -> None:
+        self._sampling = sampling
+        self._stop = stop
         self._device = device
         self._end_ids = frozenset(end_ids)
         self._prompt_read = False
@@ -41,10 +53,12 @@ class OneByOne(ABC):
         """How many tokens may be guessed behind this text, and why it is fewer than `limit`."""
 
     @abstractmethod
-    def guess(
-        self, logits: Tensor, text: Sequence[int], block: Block, *, round_: int, slot: int
-    ) -> Guess:
-        """The guess behind the text and the block, from the last row of logits."""
+    def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
+        """The penalised fp32 logits behind the text and the block, from a row of the session's."""
+
+    @abstractmethod
+    def guess(self, scores: Tensor, text: Sequence[int], *, round_: int, slot: int) -> Guess:
+        """The guess that is taken or drawn by these scores."""
 
     def readable(self, text: Sequence[int]) -> Sequence[int]:
         """The text as the session can read it."""
@@ -58,20 +72,25 @@ class OneByOne(ABC):
         known = self.readable(text)
         block = Block(device=self._device)
         made: list[Guess] = []
+        ended = ""
         yield from self._catch_up(known)
         for slot in range(limit):
             reading = yield Read(self.role, known, len(known), block, prompt=not self._prompt_read)
             assert isinstance(reading, Reading)
             self._prompt_read = True
-            made.append(self.guess(reading.logits[-1], text, block, round_=round_, slot=slot))
-            block.append(made[-1].token)
-            if self._ended(block):
-                stop = "end of text"
+            scores = self.scores(reading.logits[-1], text, block)
+            if ended := self._stop.before(self._belief(scores)) if self._stop else "":
                 break
+            made.append(self.guess(scores, text, round_=round_, slot=slot))
+            block.append(made[-1].token)
+            if ended := "end of text" if self._ended(block) else self._behind(made[-1], scores):
+                break
+        if not made:
+            return Draft(Block(), stop=ended)
         laws = [one.law for one in made if one.law is not None]
         finite = torch.stack([one.finite for one in made]).all()
         law = torch.stack(laws) if laws else None
-        return Draft(block, law, self.source, stop, finite=finite)
+        return Draft(block, law, self.source, ended or stop, finite=finite)
 
     def _catch_up(self, text: Sequence[int]) -> Asking:
         """Reads what is longer than one chunk, so that a stop takes effect within one pass."""
@@ -81,6 +100,20 @@ class OneByOne(ABC):
         for upto in range(start + MAX_CHUNK, len(text), MAX_CHUNK):
             yield Read(self.role, text, upto, prompt=not self._prompt_read)
         return Draft(Block())
+
+    def _belief(self, scores: Tensor) -> Tensor:
+        """The law that scores stand for, also where the likeliest token is simply taken."""
+        if self._sampling.greedy:
+            return torch.softmax(scores, dim=-1)
+        return warp(scores[None], self._sampling)[0]
+
+    def _behind(self, made: Guess, scores: Tensor) -> str:
+        """Why the draft ends behind this guess; empty to go on."""
+        if self._stop is None:
+            return ""
+        law = made.law
+        sure = self._belief(scores).amax() if law is None else row_at(law, made.token)
+        return self._stop.behind(sure)
 
     def _ended(self, block: Block) -> bool:
         """Whether the last guess ends the text; asked only where the answer costs no waiting."""

@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from app.decoding.contracts import Verifier
+from app.decoding.verifiers.block import BlockVerification
+from app.decoding.verifiers.coupled import Coupled
+from app.decoding.verifiers.ensemble import Ensemble
 from app.decoding.verifiers.exact import Exact
+from app.decoding.verifiers.fly import Fly
 from app.decoding.verifiers.greedy import Greedy
+from app.decoding.verifiers.lenience import Lenience
+from app.decoding.verifiers.sample_match import SampleMatch
+from app.decoding.verifiers.synthetic import Synthetic, rates_of
+from app.decoding.verifiers.typical import Typical
 from app.run.problems import Problem
-from app.run.settings import Sampling
+from app.run.rules import Rule
+from app.run.settings import OptionValue, Sampling
 
-VERIFIERS: dict[str, type[Verifier]] = {rule.name: rule for rule in (Exact, Greedy)}
+Options = Mapping[str, OptionValue]
 
 
-def make_verifier(name: str, sampling: Sampling) -> Verifier:
-    """The rule of this name. At temperature 0 the exact rule is the greedy one."""
-    if name not in VERIFIERS:
-        raise Problem(f"There is no rule {name!r}.", f"Choose one of: {', '.join(VERIFIERS)}.")
+def _fly(options: Options) -> Verifier:
+    window = int(options["window"])
+    return Fly(
+        window=window,
+        followers=window - (options["reading"] == "paper"),
+        entropy=float(options["entropy"]),
+    )
+
+
+_MAKERS: dict[str, Callable[[Options], Verifier]] = {
+    "exact": lambda options: Exact(),
+    "block": lambda options: BlockVerification(),
+    "coupled": lambda options: Coupled(),
+    "sample-match": lambda options: SampleMatch(),
+    "greedy": lambda options: Greedy(),
+    "lenience": lambda options: Lenience(float(options["lenience"])),
+    "ensemble": lambda options: Ensemble(float(options["weight"])),
+    "typical": lambda options: Typical(float(options["threshold"]), float(options["delta"])),
+    "fly": _fly,
+    "synthetic": lambda options: Synthetic(
+        rates_of(str(options["rates"]), float(options["length"]))
+    ),
+}
+
+
+def make_verifier(name: str, sampling: Sampling, options: Options | None = None) -> Verifier:
+    """The rule of this name; options that are not given take their defaults. At temperature 0 most
+    rules are the greedy one.
+    """
+    rule = Rule.named(name)
+    filled = rule.filled(options or {})
     if name == Greedy.name and not sampling.greedy:
         raise Problem(
             f"The greedy rule draws nothing, but the temperature is {sampling.temperature:g}.",
             "Set the temperature to 0, or choose the exact rule.",
         )
-    return Greedy() if sampling.greedy else VERIFIERS[name]()
+    greedy = sampling.greedy and rule.greedy_at_zero
+    return Greedy() if greedy else _MAKERS[name](filled)

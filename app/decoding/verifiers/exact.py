@@ -12,21 +12,17 @@ from torch import Tensor
 
 from app.decoding.contracts import Draft, Draws, TargetRows, Verdict, row_at
 from app.decoding.sampling import pick
+from app.decoding.verifiers.chances import chances
 
 
 class Exact:
     """The lossless rule for drawing: token by token, left to right."""
 
     name = "exact"
-    label = "Exact (speculative sampling)"
-    lossless = True
 
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Decides by `draws.accept`, left to right, and draws the next token by `draws.next`."""
-        guesses = draft.block.tensor()
-        drafted = len(draft)
-        p = rows.law[:drafted].gather(1, guesses[:, None]).squeeze(1)
-        q = torch.ones_like(p) if draft.law is None else _probability(draft.law, guesses)
+        p, q = chances(rows.law, draft)
         kept = draws.accept * q < p
         accepted = kept.long().cumprod(0).sum()
         p_next = row_at(rows.law, accepted)
@@ -63,7 +59,3 @@ def residual(p: Tensor, draft: Draft, place: Tensor) -> Tensor:
     left = torch.where(place < drafted, left, p)
     total = left.sum()
     return torch.where(total > 0, left / total, p)
-
-
-def _probability(law: Tensor, guesses: Tensor) -> Tensor:
-    return law.gather(1, guesses[:, None]).squeeze(1)

@@ -12,8 +12,6 @@ class Greedy:
     """The lossless rule without draws."""
 
     name = "greedy"
-    label = "Greedy"
-    lossless = True
 
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Compares guesses with the target's choices; uses no draw."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from app.reports.conditions import limits
 from app.reports.html.tables import Table
 from app.reports.markdown_report import reused
+from app.run.draft_lengths import LENGTH_POLICIES, LengthPolicy
 from app.run.events import ModelFacts
 from app.run.figures import NOTHING
 from app.run.methods import METHODS, Method
+from app.run.options import Offer
 from app.run.record import RunRecord
+from app.run.rules import RULES, Rule
 from app.run.settings import OptionValue, RunSettings, Sampling
 
 Row = tuple[str, str]
@@ -26,7 +29,7 @@ def what_ran(record: RunRecord) -> list[Row]:
         ("Target", _in_short(record.target)),
         ("Draft", _in_short(record.draft) if record.draft else "no draft model"),
         ("Method", _method(record)),
-        ("Rule", settings.rule),
+        ("Rule", _rule(settings)),
         ("Sampling", _sampling(settings.sampling)),
         ("Device", f"{record.environment.device}, {record.environment.threads} threads"),
         ("When", record.started),
@@ -57,21 +60,31 @@ def _in_short(facts: ModelFacts) -> str:
 
 def _method(record: RunRecord) -> str:
     settings = record.settings
-    method = _known(settings)
-    labels = {option.name: option.label.lower() for option in method.options}
-    options = [f"{labels.get(name, name)} {value}" for name, value in _options(settings).items()]
-    return ", ".join([method.label, f"draft length {settings.draft_length}", *options])
+    known = METHODS.get(settings.method, Method(settings.method, settings.method, ""))
+    return f"{known.words(settings.method_options)}, draft length {settings.draft_length}"
 
 
-def _known(settings: RunSettings) -> Method:
-    """The method of a run, also if another version offered it."""
-    return METHODS.get(settings.method, Method(settings.method, settings.method, ""))
+def _lengths(settings: RunSettings) -> str:
+    name = settings.draft_length_policy
+    known = LENGTH_POLICIES.get(name, LengthPolicy(name, name, ""))
+    return known.words(settings.draft_length_options)
 
 
-def _options(settings: RunSettings) -> dict[str, OptionValue]:
-    """Every option of the method: what was given, and the defaults of the others."""
-    defaults = {option.name: option.default for option in _known(settings).options}
-    return {**defaults, **settings.method_options}
+def _rule(settings: RunSettings) -> str:
+    known = RULES.get(settings.rule, Rule(settings.rule, settings.rule, "", lossless=True))
+    return known.words(settings.rule_options)
+
+
+def _filled(offer: Offer | None, given: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+    """Every option: what was given, and the defaults of the others; another version may have
+    offered it.
+    """
+    defaults = {option.name: option.default for option in offer.options} if offer else {}
+    return {**defaults, **given}
+
+
+def _pairs(options: Mapping[str, OptionValue]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in options.items()) or "none"
 
 
 def _sampling(sampling: Sampling) -> str:
@@ -125,12 +138,13 @@ def _settings(record: RunRecord) -> list[Row]:
     settings = record.settings
     sampling = settings.sampling
     drawn = [(name.replace("_", " "), f"{getattr(sampling, name):g}") for name in _DRAWS]
-    options = _options(settings).items()
     return [
         ("method", settings.method),
-        ("method options", ", ".join(f"{name} {value}" for name, value in options) or "none"),
+        ("method options", _pairs(_filled(METHODS.get(settings.method), settings.method_options))),
         ("draft length γ", str(settings.draft_length)),
+        ("draft length chosen by", _lengths(settings)),
         ("rule", settings.rule),
+        ("rule options", _pairs(_filled(RULES.get(settings.rule), settings.rule_options))),
         *drawn,
         ("seed", str(sampling.seed)),
         ("most new tokens", str(settings.max_new_tokens)),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from app.run.figures import FIGURES, NOTHING, Figure
+from app.run.figures import FIGURES, LENIENCY, NOTHING, Figure
 from app.run.flagged import cautions, cautions_on
 from app.run.identities import violations
 from app.run.metrics import Spread, same_text
 from app.run.record import RunRecord
+from app.run.rules import is_lossy
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -28,18 +29,12 @@ def tiles(record: RunRecord) -> list[Tile]:
         _tile(record, "decode_speedup", "decode speed-up", tone="accent"),
         _tile(record, "acceptance_rate", "acceptance rate", detail="of all guesses"),
         _tile(record, "tokens_per_loop", "tokens per loop", detail=f"of at most {most}"),
+        *_leniency(record),
         _of_lane(record, "speculative"),
         _of_lane(record, "baseline"),
         _first_tokens(record),
         _text(record),
     ]
-
-
-def badge(record: RunRecord) -> str:
-    """What a run that does not keep the target's distribution is marked with; else nothing."""
-    if record.lossless:
-        return ""
-    return "LOSSY" if record.target.rows_independent else "not exactly lossless"
 
 
 def flags(record: RunRecord) -> list[str]:
@@ -75,6 +70,13 @@ def _tile(record: RunRecord, name: str, caption: str, *, detail: str = "", tone:
     return Tile(number, caption, "; ".join(filter(None, told)), tone)
 
 
+def _leniency(record: RunRecord) -> list[Tile]:
+    """What only leniency keeps, of a run with a lossy rule."""
+    if not is_lossy(record.settings):
+        return []
+    return [_tile(record, LENIENCY, "kept by leniency", detail="expected")]
+
+
 def _range(figure: Figure, spread: Spread) -> str:
     if spread.single:
         return "one pair, no spread"
@@ -104,7 +106,10 @@ def _text(record: RunRecord) -> Tile:
     """Whether both lanes wrote the same text."""
     caption, found = "text, both lanes", same_text(record)
     if found is None:
-        drawn = record.repetitions("baseline") and not record.settings.sampling.greedy
+        paired = record.repetitions("baseline")
+        if is_lossy(record.settings):
+            return Tile(NOTHING, caption, "the rule is lossy" if paired else "")
+        drawn = paired and not record.settings.sampling.greedy
         return Tile(NOTHING, caption, "drawn: same law, not same text" if drawn else "")
     if found.first_difference is None:
         return Tile("Same", caption, f"{found.compared} tokens compared", "good")

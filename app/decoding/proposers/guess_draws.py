@@ -1,0 +1,29 @@
+"""How a proposer draws its guesses: with draws of its own, or with the noise of the place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from app.decoding.randomness import draw
+from app.decoding.sampling import pick
+from app.decoding.shared_noise import SharedNoise
+
+
+@dataclass(frozen=True, slots=True)
+class GuessDraws:
+    """The draws of one lane's guesses."""
+
+    seed: int
+    shared: bool = False
+    """Whether target and draft draw with the same noise, as the coupled rule asks."""
+
+    def pick(self, law: Tensor, text: Sequence[int], *, round_: int, slot: int) -> Tensor:
+        """The guess [] of a law [width], in this slot of the draft behind the text. With shared
+        noise the law is over the target's ids.
+        """
+        if self.shared:
+            return SharedNoise(self.seed, len(text) + slot).pick(law[None]).squeeze(0)
+        return pick(law, draw(self.seed, "draft", round_, slot))
