@@ -55,11 +55,11 @@ def _facts(summary: BenchSummary) -> str:
 def _csv(summary: BenchSummary) -> str:
     """A row a way and category, and one for all categories; intervals have three columns."""
     rows = [
-        (way.method, way.draft_length, way.badge, name, *_cells(one).values())
+        (way.method, way.draft_length, name, *_cells(one).values(), way.badge)
         for way in summary.ways
         for name, one in (*way.categories.items(), (ALL, way.overall))
     ]
-    columns = ("method", "draft_length", "badge", "category", *_cells(summary.overall))
+    columns = ("method", "draft_length", "category", *_cells(summary.overall), "badge")
     return sheet(columns, rows)
 
 
