@@ -26,7 +26,7 @@ from app.models.stages import Stages, unseen
 from app.models.weight_reading import read_model
 from app.models.weights_note import weights_note
 from app.run.events import ModelFacts
-from app.run.problems import Cancelled, Problem, release_frames
+from app.run.problems import Cancelled, Damaged, Problem, release_frames
 
 _MAPPED = ("float32", "bfloat16", "float16")
 """Stored types that a file is mapped in, instead of being read and converted as a whole."""
@@ -200,8 +200,8 @@ def _refuse_incomplete(name: str, info: dict[str, object]) -> None:
             raise _mismatch(name, said)
 
 
-def _mismatch(name: str, said: str) -> Problem:
-    return Problem(
+def _mismatch(name: str, said: str) -> Damaged:
+    return Damaged(
         f"{name}: {said}.",
         "Fetch the model again; its weights and its config.json do not belong together.",
     )

@@ -15,7 +15,7 @@ from torch import Tensor
 from app import __version__
 from app.models.card import card_limits
 from app.run.events import Environment
-from app.run.problems import Problem
+from app.run.problems import DoesNotFit, Problem
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "bitsandbytes", "accelerate")
 
@@ -76,9 +76,9 @@ def environment(device: torch.device) -> Environment:
     )
 
 
-def out_of_memory(what: str) -> Problem:
+def out_of_memory(what: str) -> DoesNotFit:
     """What to say when a device's memory is exhausted."""
-    return Problem(
+    return DoesNotFit(
         f"The device's memory is exhausted ({what}).",
         "Choose a smaller precision (nf4), a shorter context or fewer new tokens, or close other "
         "programs that use the device.",

@@ -12,7 +12,7 @@ import psutil
 import torch
 
 from app.files import cache_folder
-from app.run.problems import Problem
+from app.run.problems import Damaged, DoesNotFit
 
 _SHARE = 0.85
 """How much of what is free the weights may take: caches and passes need room too."""
@@ -50,9 +50,9 @@ def share_elsewhere(inner: torch.nn.Module, device: torch.device) -> float:
 
 
 def refuse_unasked(name: str, share: float, *, allow_offload: bool) -> None:
-    """Raises Problem for a model that has not wholly come to its device, unless that is allowed."""
+    """Raises Damaged for a model that has not wholly come to its device, unless that is allowed."""
     if share and not allow_offload:
-        raise Problem(
+        raise Damaged(
             f"{name}: {100 * share:.0f} % of the weights did not come to the device.",
             "Fetch the model again, or choose a smaller precision.",
         )
@@ -60,7 +60,7 @@ def refuse_unasked(name: str, share: float, *, allow_offload: bool) -> None:
 
 def does_not_fit(
     name: str, precision: str, device: torch.device, *, allow_offload: bool
-) -> Problem:
+) -> DoesNotFit:
     """What to say when a device has no room for a model's weights."""
     ways = "Choose a smaller model or precision, or close other programs that use the device"
     if device.type == "cuda" and not allow_offload:
@@ -68,14 +68,14 @@ def does_not_fit(
             "; or allow offloading (--allow-offload): the weights without room stay in the "
             "machine's memory, which is slow, and the figures are not the card's"
         )
-    return Problem(
+    return DoesNotFit(
         f"The device's memory is exhausted: {name} in {precision} does not fit.", f"{ways}."
     )
 
 
-def quantised_does_not_fit(name: str, precision: str) -> Problem:
+def quantised_does_not_fit(name: str, precision: str) -> DoesNotFit:
     """What to say when only a part of a quantised model has room on a card."""
-    return Problem(
+    return DoesNotFit(
         f"{name} in {precision} does not fit into the card's memory, and quantised weights cannot "
         "be offloaded.",
         "Choose a smaller model, or bf16 with offloading; or close other programs that use the "
