@@ -17,6 +17,7 @@ from app.models.machine import (
     device_name,
     environment,
 )
+from app.models.offload import clear_left_behind
 from app.models.pair import LoadedPair
 from app.models.precision import refusals
 from app.models.preparing import load_pair
@@ -59,6 +60,7 @@ class Workbench:
         self._catalogue = catalogue
         self._pair: LoadedPair | None = None
         self._warm = WarmModels()
+        clear_left_behind()
 
     def ready(self) -> EngineReady:
         """The library and the devices that models can run on."""
