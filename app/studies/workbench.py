@@ -15,6 +15,7 @@ from app.models.machine import (
     PeakWatch,
     choose_device,
     device_name,
+    devices_here,
     environment,
 )
 from app.models.offload import clear_left_behind
@@ -67,9 +68,12 @@ class Workbench:
         chosen = device_name(choose_device(None))
         return EngineReady(str(torch.__version__), chosen, memory=device_memory())
 
-    def refusals(self) -> dict[str, str]:
-        """Why the device cannot take a precision, for each that it cannot take."""
-        return refusals(choose_device(None))
+    def refusals(self) -> dict[str, dict[str, str]]:
+        """Why a kind of device here cannot take a precision, for each that it cannot take."""
+        firsts: dict[str, torch.device] = {}
+        for device in devices_here():
+            firsts.setdefault(device.type, device)
+        return {kind: refusals(device) for kind, device in firsts.items()}
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
         """Fetches, converts, loads and proves the models of a pair, unless they are ready.

@@ -16,6 +16,7 @@ from app.models.preparing import _Loader, beside, load_pair
 from app.models.warm import WarmModels, Wish
 from app.run.preparation import Prepare
 from app.run.problems import Damaged, DoesNotFit, Problem
+from app.studies import workbench
 
 CARD, CPU = torch.device("cuda"), torch.device("cpu")
 
@@ -240,6 +241,15 @@ def test_every_refusal_of_a_device_is_one_sentence_with_a_way_out():
     assert "Choose bf16 or fp32." in found["fp16"]
     assert set(found) <= {"fp16", "int8"}
     assert set(precision.refusals(CARD)) == {"int8"}
+
+
+def test_each_kind_of_device_has_refusals_of_its_own(monkeypatch):
+    both = [torch.device("cuda", 0), torch.device("cuda", 1), CPU]
+    monkeypatch.setattr(workbench, "devices_here", lambda: both)
+    found = workbench.Workbench(None).refusals()
+    assert list(found) == ["cuda", "cpu"]
+    assert set(found["cuda"]) == {"int8"}
+    assert set(found["cpu"]) - {"int8"} == {"fp16"}
 
 
 def test_every_precision_has_a_meaning():
