@@ -21,7 +21,7 @@ from app.models.stages import Pause, Report, Stages
 from app.models.tokenizer import Tokenizer
 from app.models.warm import Kept, WarmModels, Wish
 from app.run.preparation import Prepare
-from app.run.problems import Problem, release_frames
+from app.run.problems import Damaged, DoesNotFit, Problem, release_frames
 from app.run.settings import Precision
 
 Settled = tuple[str, str]
@@ -140,6 +140,8 @@ class _Loader:
             open_ = wish.precision is None and wish.folder.quantised is None
             if not open_ or precision != "nf4" or wish.device.type == "cpu":
                 raise
+            if _hopeless(refusal, wish):
+                raise
             release_frames(refusal)
             why = f"used, as nf4 failed: {refusal.message}"
             loaded = self._loaded(wish, "bf16")
@@ -164,11 +166,22 @@ class _Loader:
         )
 
 
+def _hopeless(refusal: Problem, wish: Wish) -> bool:
+    """Whether what failed in nf4 must fail in bf16 too, which is larger but can be offloaded."""
+    if isinstance(refusal, DoesNotFit):
+        return not wish.allow_offload
+    return isinstance(refusal, Damaged)
+
+
 def beside(draft: Wish, target: str) -> Wish:
-    """A draft model's wish: in the target's precision, unless another is wanted or it has one."""
-    if draft.precision is None and draft.folder.quantised is None and target in get_args(Precision):
-        return replace(draft, precision=cast(Precision, target))
-    return draft
+    """A draft model's wish: in the target's precision, unless another is wanted, it has one, or
+    the device that it goes to cannot take the target's.
+    """
+    if draft.precision is not None or draft.folder.quantised is not None:
+        return draft
+    if target not in get_args(Precision) or why_not(target, draft.device) is not None:
+        return draft
+    return replace(draft, precision=cast(Precision, target))
 
 
 def _refuse_untakable(
@@ -177,7 +190,7 @@ def _refuse_untakable(
     """Raises Problem for a precision that its device cannot take, before anything is fetched."""
     asked = [(wanted.precision, device)]
     if entry.draft is not None:
-        asked.append((wanted.draft_precision, draft_device))
+        asked.append((wanted.draft_precision or entry.draft_precision, draft_device))
     for precision, device in asked:
         refusal = why_not(precision, device) if precision is not None else None
         if refusal is not None:
