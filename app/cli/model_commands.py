@@ -204,8 +204,8 @@ def remove(
     size = megabytes(kept.size)
     for gone in kept.paths:
         say(remarks(), f"To be removed: {gone}")
-    if kept.snapshot is not None:
-        say(remarks(), "It lies in the cache of the Hub, which other programs use too.")
+    if kept.caution:
+        say(remarks(), kept.caution)
     if not yes and not typer.confirm(f"Remove {size}?", err=True):
         say(results(), "Nothing was removed.")
         return
