@@ -145,6 +145,9 @@ def fit(
     precision: Annotated[Precision | None, typer.Option(help="The target's.")] = None,
     draft_precision: Annotated[Precision | None, typer.Option(help="The draft model's.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
+    draft_device: Annotated[
+        str | None, typer.Option(help="The draft model's; by default the target's.")
+    ] = None,
 ) -> None:
     """Tell whether a pair fits into the memory that is free now; exit code 0 if it does."""
     from app.models.devices import device_memory  # torch takes seconds
@@ -155,6 +158,7 @@ def fit(
         precision=precision,
         draft_precision=draft_precision,
         device=device,
+        draft_device=draft_device,
     )
     found = fit_plan(plan_of(sizes_of(catalogue(), pair), wish, devices), devices)
     show_fit(results(), found)
