@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import msgspec
 
 from app.library.memory import Held, Plan, estimate
+from app.library.model_size import ModelSize
 from app.run.preparation import DeviceMemory
 from app.run.settings import Precision
 
@@ -99,15 +100,16 @@ def _changes(plan: Plan, devices: Sequence[DeviceMemory]) -> Iterator[tuple[str,
             "a run in the terminal, whose lanes go one after the other",
             replace(plan, at_once=False),
         )
-    for precision in _below(plan.draft_precision) if plan.draft else ():
+    for precision in _below(plan.draft, plan.draft_precision) if plan.draft else ():
         yield (
             f"the draft model in {precision}",
             replace(plan, draft_precision=precision),
         )
-    for precision in _below(plan.precision):
+    for precision in _below(plan.target, plan.precision):
         yield f"the target in {precision}", replace(plan, precision=precision)
         yield f"the target in {precision}{beside}", replace(shortest, precision=precision)
-    for precision in _below(plan.precision) if plan.draft else ():
+    both = plan.draft is not None and "nf4" in _below(plan.draft, plan.draft_precision)
+    for precision in _below(plan.target, plan.precision) if both else ():
         smallest = replace(shortest, precision=precision, draft_precision="nf4")
         yield f"the target in {precision}, the draft model in nf4{beside}", smallest
     for device in devices:
@@ -115,9 +117,14 @@ def _changes(plan: Plan, devices: Sequence[DeviceMemory]) -> Iterator[tuple[str,
             yield f"the device {device.name}", replace(plan, device=device.name, draft_device="")
 
 
-def _below(precision: Precision) -> tuple[Precision, ...]:
-    """The smaller precisions."""
-    order = [one for one in _SMALLER if one in get_args(Precision)]
+def _below(size: ModelSize, precision: Precision) -> tuple[Precision, ...]:
+    """The smaller precisions that a model can be held in; none for weights that stay as they are,
+    and no second quantisation for those that are widened.
+    """
+    if size.stays:
+        return ()
+    twice = ("nf4",) if size.quantised is not None else ()
+    order = [one for one in _SMALLER if one in get_args(Precision) and one not in twice]
     sizes: dict[str, int] = {"fp32": 0, "nf4": 2, "fp4": 2}
     place = sizes.get(precision, 1)
     return tuple(order[place + 1 :])

@@ -105,7 +105,11 @@ def model_size(entry: ModelEntry) -> ModelSize:
 
 
 def _default(size: ModelSize, device: str, devices: Sequence[DeviceMemory]) -> Precision:
-    """The precision that a machine takes unless one is asked for."""
+    """The precision that a machine takes unless one is asked for; beside weights that stay as
+    they are, what is computed in.
+    """
+    if size.quantised is not None:
+        return "bf16"
     if device.startswith("cuda"):
         return "nf4"
     if device != "cpu":
