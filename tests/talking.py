@@ -82,7 +82,12 @@ def _model(noise: float, context: int):
 
 def _folder():
     return SimpleNamespace(
-        end_ids=(), requantised_from=None, suggested_sampling=None, notes=(), folder=Path("toy")
+        end_ids=(),
+        quantised=None,
+        requantised_from=None,
+        suggested_sampling=None,
+        notes=(),
+        folder=Path("toy"),
     )
 
 

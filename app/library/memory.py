@@ -24,6 +24,8 @@ _ROWS_AT_ONCE = 6
 """Copies of a round's logits in fp32: as they come, penalised, and the laws of target and draft."""
 _OF_LIBRARIES = {"cpu": 20 << 20, "mps": 256 << 20, "cuda": 512 << 20}
 """Kernels, their own memory, and on a card its context."""
+CACHE_STEP = 16
+"""A cache has room for a multiple of so many tokens."""
 _TOKENIZER = 13
 """A tokenizer in the machine's memory, as a multiple of its file."""
 
@@ -163,8 +165,8 @@ def weights(size: ModelSize, precision: Precision, device: str) -> int:
 
 def cache_bytes(size: ModelSize, precision: Precision, tokens: int) -> int:
     """Bytes of the keys and values of one session with room for so many tokens."""
-    shape = size.shape
-    return 2 * shape.layers * shape.key_value_heads * shape.head_size * tokens * _bytes(precision)
+    shape, room = size.shape, -(-tokens // CACHE_STEP) * CACHE_STEP
+    return 2 * shape.layers * shape.key_value_heads * shape.head_size * room * _bytes(precision)
 
 
 def _draft_weights(plan: Plan) -> int:

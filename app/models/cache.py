@@ -8,7 +8,9 @@ from torch import Tensor
 from transformers.cache_utils import Cache as TransformersCache
 from transformers.cache_utils import CacheLayerMixin, DynamicCache
 
-STEP = 16
+from app.library.memory import CACHE_STEP
+
+STEP = CACHE_STEP
 """Keys are padded to a multiple of so many where the sums must not depend on how many there are."""
 
 

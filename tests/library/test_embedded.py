@@ -111,7 +111,7 @@ def test_its_facts(embedded_folder: Path) -> None:
 def test_it_is_found_again(embedded_folder: Path) -> None:
     catalogue = load_catalogue([files.shipped_catalogue()])
     assert locate(catalogue.models[0]) == embedded_folder
-    standings = {model.name: model.standing for model in overview(catalogue).models}
+    standings = {model.entry.name: model.standing for model in overview(catalogue).models}
     for name in catalogue.pair("embedded").models:
         assert standings[name] == "ready"
 

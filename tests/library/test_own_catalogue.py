@@ -69,7 +69,7 @@ def offered(file: Path, head: Path, target: str = "embedded") -> str:
     assert isinstance(source, FolderSource)
     assert Path(source.path) == head.resolve()
     assert set(before.models) <= set(found.models)
-    assert set(before.pairs) <= set(found.pairs)
+    assert all(pair in found.pairs for pair in before.pairs)
     assert found.default == before.default
     assert sorted(os.listdir(file.parent)) == [file.name]
     return name

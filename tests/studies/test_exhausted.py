@@ -170,7 +170,7 @@ def test_costs_that_find_no_memory_leave_the_run_finished(bench, monkeypatch):
 
 
 def test_an_audit_that_finds_no_memory_is_a_problem(bench, monkeypatch):
-    drawn = Sampling(temperature=1.0)
+    drawn = Sampling(temperature=1.0, top_k=8)
     settings = tiny_settings(max_new_tokens=2, prompt="a", method="draft-model", sampling=drawn)
     with monkeypatch.context() as patch:
         patch.setattr(workbench, "audit_lane", Fails(workbench.audit_lane))
