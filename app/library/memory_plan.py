@@ -66,12 +66,15 @@ def plan_of(sizes: PairSizes, wish: Wish, devices: Sequence[DeviceMemory]) -> Pl
     entry = sizes.entry
     device = wish.device or (devices[0].name if devices else "cpu")
     precision = wish.precision or _default(sizes.target, device, devices)
+    draft_precision = wish.draft_precision or entry.draft_precision
+    if draft_precision is None and sizes.draft is not None:
+        draft_precision = _beside(precision, sizes.draft, wish.draft_device or device, devices)
     return Plan(
         target=sizes.target,
         precision=precision,
         device=device,
         draft=sizes.draft,
-        draft_precision=wish.draft_precision or entry.draft_precision or precision,
+        draft_precision=draft_precision or precision,
         draft_device=wish.draft_device or "",
         same_weights=sizes.same_weights,
         head=sizes.head,
@@ -102,6 +105,14 @@ def model_size(entry: ModelEntry) -> ModelSize:
         f"{entry.title} is not on this machine, and the catalogue does not say its sizes.",
         f"Fetch it (`foretoken models fetch {entry.name}`): then they are known.",
     )
+
+
+def _beside(
+    target: Precision, draft: ModelSize, device: str, devices: Sequence[DeviceMemory]
+) -> Precision:
+    """A draft model's precision: the target's, but for the one that no device of its kind takes."""
+    never = "fp16" if device == "cpu" else "int8"
+    return _default(draft, device, devices) if target == never else target
 
 
 def _default(size: ModelSize, device: str, devices: Sequence[DeviceMemory]) -> Precision:

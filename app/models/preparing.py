@@ -165,10 +165,14 @@ class _Loader:
 
 
 def beside(draft: Wish, target: str) -> Wish:
-    """A draft model's wish: in the target's precision, unless another is wanted or it has one."""
-    if draft.precision is None and draft.folder.quantised is None and target in get_args(Precision):
-        return replace(draft, precision=cast(Precision, target))
-    return draft
+    """A draft model's wish: in the target's precision, unless another is wanted, it has one, or
+    the device that it goes to cannot take the target's.
+    """
+    if draft.precision is not None or draft.folder.quantised is not None:
+        return draft
+    if target not in get_args(Precision) or why_not(target, draft.device) is not None:
+        return draft
+    return replace(draft, precision=cast(Precision, target))
 
 
 def _refuse_untakable(
@@ -177,7 +181,7 @@ def _refuse_untakable(
     """Raises Problem for a precision that its device cannot take, before anything is fetched."""
     asked = [(wanted.precision, device)]
     if entry.draft is not None:
-        asked.append((wanted.draft_precision, draft_device))
+        asked.append((wanted.draft_precision or entry.draft_precision, draft_device))
     for precision, device in asked:
         refusal = why_not(precision, device) if precision is not None else None
         if refusal is not None:

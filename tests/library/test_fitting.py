@@ -3,8 +3,10 @@
 import msgspec
 import pytest
 
+from app.library.entries import PairEntry
 from app.library.fitting import fit
 from app.library.memory import Plan, estimate
+from app.library.memory_plan import PairSizes, Wish, plan_of
 from app.library.model_size import size_of_shape
 from app.library.shape import Shape
 from app.run.preparation import DeviceMemory
@@ -81,3 +83,23 @@ def test_another_device_is_the_last_resort_and_nothing_is_promised_that_is_not_t
     alone = fit(PLAN, [card(1_000_000)])
     assert alone.change == ""
     assert "smaller model" in alone.sentence
+
+
+@pytest.mark.parametrize(
+    ("asked", "device", "draft_device", "taken"),
+    [
+        ("int8", "cpu", None, "int8"),
+        ("int8", "cpu", "cuda:0", "nf4"),
+        ("fp16", "cuda:0", "cpu", "fp32"),
+        ("bf16", "cuda:0", "cpu", "bf16"),
+    ],
+)
+def test_a_draft_on_another_kind_of_device_is_planned_in_a_precision_of_that_device(
+    asked, device, draft_device, taken
+):
+    sizes = PairSizes(
+        PairEntry("p", "P", "big", "draft-model"), SIZE, SIZE, None, same_weights=False
+    )
+    wish = Wish(tokens=100, precision=asked, device=device, draft_device=draft_device)
+    plan = plan_of(sizes, wish, [card(1), DeviceMemory("cpu", "CPU", 10**11, 10**11)])
+    assert (plan.precision, plan.draft_precision) == (asked, taken)

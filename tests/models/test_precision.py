@@ -5,13 +5,14 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 import torch
 
 from app.files import shipped_catalogue
 from app.library.catalogue import load_catalogue
 from app.models import bits_and_bytes, precision
-from app.models.preparing import _Loader, load_pair
+from app.models.preparing import _Loader, beside, load_pair
 from app.models.warm import WarmModels, Wish
 from app.run.preparation import Prepare
 from app.run.problems import Problem
@@ -148,16 +149,43 @@ def test_a_refused_precision_is_told_before_anything_is_fetched(monkeypatch):
     catalogue = load_catalogue([shipped_catalogue()])
     entry = next(pair for pair in catalogue.pairs if pair.draft)
     for asked in ({"precision": "fp16"}, {"draft_precision": "fp16"}):
-        wanted = Prepare(entry.name, device="cpu", **asked)
-        with pytest.raises(Problem, match="fp16 crawls"):
-            load_pair(
-                catalogue,
-                entry,
-                wanted,
-                warm=WarmModels(),
-                report=lambda told: None,
-                pause=lambda: None,
-            )
+        refused(catalogue, entry, Prepare(entry.name, device="cpu", **asked))
+    refused(
+        catalogue,
+        msgspec.structs.replace(entry, draft_precision="fp16"),
+        Prepare(entry.name, device="cpu"),
+    )
+
+
+def refused(catalogue, entry, wanted):
+    with pytest.raises(Problem, match="fp16 crawls"):
+        load_pair(
+            catalogue,
+            entry,
+            wanted,
+            warm=WarmModels(),
+            report=lambda told: None,
+            pause=lambda: None,
+        )
+
+
+@pytest.mark.parametrize(
+    ("target", "device", "taken"),
+    [
+        ("int8", CPU, "int8"),
+        ("int8", CARD, None),
+        ("fp16", CARD, "fp16"),
+        ("fp16", CPU, None),
+        ("nf4", CARD, "nf4"),
+        ("gptq-4bit", CARD, None),
+    ],
+)
+def test_a_draft_takes_the_targets_precision_only_where_its_own_device_can(
+    monkeypatch, target, device, taken
+):
+    monkeypatch.setattr(precision, "why_not_packed", lambda held: None)
+    wish = Wish("draft", SimpleNamespace(quantised=None), None, device)
+    assert beside(wish, target).precision == taken
 
 
 def test_every_refusal_of_a_device_is_one_sentence_with_a_way_out():
