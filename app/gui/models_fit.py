@@ -69,8 +69,7 @@ class ModelsFit:
         tokens = min(TOKENS, size.shape.context_length or TOKENS)
         sizes = PairSizes(alone, size, None, None, same_weights=False)
         plan = plan_of(sizes, Wish(tokens=tokens), self._devices)
-        own = size.quantised.held if size.quantised else None
-        held = own or plan.precision
+        held = size.held or plan.precision
         self.heading.setText(f"MEMORY AS A TARGET, {held}, {tokens:,} TOKENS")
         self.heading.setToolTip(
             tip(

@@ -121,7 +121,7 @@ def _below(size: ModelSize, precision: Precision) -> tuple[Precision, ...]:
     """The smaller precisions that a model can be held in; none for weights that stay as they are,
     and no second quantisation for those that are widened.
     """
-    if size.stays:
+    if size.held is not None:
         return ()
     twice = ("nf4",) if size.quantised is not None else ()
     order = [one for one in _SMALLER if one in get_args(Precision) and one not in twice]

@@ -153,7 +153,7 @@ def estimate(plan: Plan) -> tuple[Held, ...]:
 
 def weights(size: ModelSize, precision: Precision, device: str) -> int:
     """Bytes of a model's weights in a precision; in their own, where they stay in that."""
-    if size.stays:
+    if size.held is not None:
         return size.file_bytes
     kind = _KINDS[precision]
     rest = size.shape.parameters - size.linear

@@ -45,16 +45,16 @@ class ModelSize(msgspec.Struct, frozen=True):
     """Bytes of the weights as their files hold them; 0 where that is not known."""
 
     @property
-    def stays(self) -> bool:
-        """Whether the weights are held as their folder holds them, in that precision alone."""
-        return self.quantised is not None and self.quantised.held is not None
+    def held(self) -> str | None:
+        """What the weights are held in if they stay as their folder holds them, and in no other."""
+        return self.quantised.held if self.quantised is not None else None
 
     @property
     def feed_forward(self) -> int:
         """Matrices of a feed-forward layer: 3 where a gate is computed beside it, or where packed
         weights do not tell; else 2.
         """
-        if self.stays:
+        if self.held is not None:
             return 3
         shape = self.shape
         vectors = 2 * (shape.heads + shape.key_value_heads) * shape.head_size

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -13,6 +14,7 @@ from app.library.memory_plan import PairSizes, plan_of
 from app.library.memory_plan import Wish as Wished
 from app.library.model_size import size_of
 from app.library.preflight import check
+from app.library.quantised import Quantised
 from app.models.loading import load
 from app.models.precision import settle_precision
 from app.models.preparing import _Loader, beside
@@ -34,10 +36,11 @@ def text(model):
     return run(make_lane([3, 1, 4], max_new_tokens=30), sessions(model)).token_ids
 
 
-def planned(size):
-    """The plan of a model by itself on a CPU with much memory, in the precision it would take."""
-    alone = PairSizes(PairEntry("p", "P", "m", "ngram"), size, None, None, same_weights=False)
-    return plan_of(alone, Wished(tokens=100), [DeviceMemory("cpu", "CPU", 1 << 40, 1 << 40)])
+def planned(target, draft=None):
+    """The plan of these on a CPU with much memory, in the precisions that they would take."""
+    pair = PairEntry("p", "P", "m", "ngram")
+    sizes = PairSizes(pair, target, draft, None, same_weights=False)
+    return plan_of(sizes, Wished(tokens=100), [DeviceMemory("cpu", "CPU", 1 << 40, 1 << 40)])
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +81,23 @@ def test_the_memory_that_is_planned_for_quantised_weights_is_what_they_take(save
     # The scales of a 4-bit layer and their table, some 1.3 kB here, are not in torch's count.
     assert 0 <= weights(size, "bf16", "cpu") - before.weight_bytes <= 1500 * layers
     plan = planned(size)
+    assert plan.precision == precision
     assert estimate(plan)[0].target == weights(size, precision, "cpu")
     # Neither another precision nor a shorter text is there to be proposed: only another device.
     assert fit(plan, [DeviceMemory("cpu", "CPU", 1, 1)]).change == ""
+
+
+@pytest.mark.parametrize(("held", "due"), [("gptq-4bit", "fp32"), ("fp4", "fp4")])
+def test_a_plain_draft_is_planned_in_the_precision_that_it_takes_beside_a_quantised_target(
+    whole, held, due
+):
+    beside_it = beside(Wish("draft", whole, None, CPU), held)
+    assert settle_precision(whole, beside_it.precision, CPU)[0] == due
+    draft = size_of(whole.folder)
+    own = Quantised("some", held, "as its folder holds it")
+    target = msgspec.structs.replace(draft, quantised=own, file_bytes=1)
+    assert planned(target, draft).draft_precision == due
+    assert planned(draft, target).draft_precision == ("bf16" if held == "gptq-4bit" else held)
 
 
 def test_another_precision_is_refused_and_never_made_silently(saved):
@@ -171,8 +188,6 @@ def test_fp8_is_widened_to_the_numbers_that_its_scales_say(fp8):
     ],
 )
 def test_the_note_says_what_became_of_the_numbers_of_a_gguf_file(whole, precision, was, words):
-    import msgspec
-
     folder = msgspec.structs.replace(whole, requantised_from=was)
     note = weights_note(precision, folder)
     assert note.endswith(f"; {words}")
