@@ -58,7 +58,8 @@ class MemoryDesk:
             draft_length=settings.draft_length,
             baseline=settings.baseline,
         )
-        self.bar.show_fit(fit(plan_of(sizes, wish, self._devices), self._devices))
+        plan = plan_of(sizes, wish, self._devices)
+        self.bar.show_fit(fit(plan, self._devices, earlier=True))
 
     def _sizes_of(self, pair: str) -> PairSizes | None:
         """The sizes of a pair; None where no one tells them."""

@@ -77,7 +77,7 @@ class ModelsFit:
                 "in the precision that this machine would choose."
             )
         )
-        self.bar.show_fit(fit(plan, self._devices))
+        self.bar.show_fit(fit(plan, self._devices, earlier=True))
         self._place.show()
 
     def _hide(self, key: str, _problem: Problem) -> None:

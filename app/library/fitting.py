@@ -32,13 +32,18 @@ class Fit(msgspec.Struct, frozen=True):
     """Those that the run uses, in the same order; one that is not known is left out."""
     change: str = ""
     """What would make it fit, at the least cost; empty where it fits, or where nothing would."""
+    earlier: bool = False
+    """Whether what is free was looked up when the engine began, not just now."""
 
     @property
     def sentence(self) -> str:
         """The verdict, what it rests on, and what to do."""
         if not self.devices:
             return f"Needs {shown(sum(one.total for one in self.held))}; what is free is not known."
-        needs = "; ".join(_need(held, device) for held, device in _pairs(self.held, self.devices))
+        needs = "; ".join(
+            _need(held, device, earlier=self.earlier)
+            for held, device in _pairs(self.held, self.devices)
+        )
         if self.verdict == "fits":
             return f"Fits: {needs}."
         if self.verdict == "tight":
@@ -47,8 +52,10 @@ class Fit(msgspec.Struct, frozen=True):
         return f"Does not fit: {needs}. {way}"
 
 
-def fit(plan: Plan, devices: Sequence[DeviceMemory]) -> Fit:
-    """The verdict on a plan, beside what is free on these devices now."""
+def fit(plan: Plan, devices: Sequence[DeviceMemory], *, earlier: bool = False) -> Fit:
+    """The verdict on a plan, beside what is free on these devices; `earlier`: what was free there
+    when the engine began.
+    """
     held = estimate(plan)
     verdict = _verdict(held, devices)
     used = tuple(device for _, device in _pairs(held, devices))
@@ -62,7 +69,7 @@ def fit(plan: Plan, devices: Sequence[DeviceMemory]) -> Fit:
             ),
             "",
         )
-    return Fit(verdict, held, used, change)
+    return Fit(verdict, held, used, change, earlier)
 
 
 def shown(size: int) -> str:
@@ -130,5 +137,8 @@ def _below(size: ModelSize, precision: Precision) -> tuple[Precision, ...]:
     return tuple(order[place + 1 :])
 
 
-def _need(held: Held, device: DeviceMemory) -> str:
-    return f"{shown(held.total)} of {shown(device.free_bytes)} that are free on {device.title}"
+def _need(held: Held, device: DeviceMemory, *, earlier: bool) -> str:
+    need, free = shown(held.total), shown(device.free_bytes)
+    if earlier:
+        return f"{need} of {free} that were free on {device.title} when the engine began"
+    return f"{need} of {free} that are free on {device.title}"

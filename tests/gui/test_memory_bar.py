@@ -151,3 +151,8 @@ def test_a_session_takes_room_for_its_text_and_no_more_than_a_context_allows(
 ):
     [held] = held_by(desk, monkeypatch, **settings)
     assert held.caches == 2 * cache_bytes(size_of_shape(SHAPE), "bf16", tokens)
+
+
+def test_the_window_says_of_which_moment_what_is_free_is(desk):
+    desk.show(RunSettings(pair="p", prompt="a"))
+    assert "that were free on Card when the engine began" in desk.bar.sentence.text()
