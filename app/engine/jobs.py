@@ -40,8 +40,8 @@ class Bench(Protocol):
         """What the engine says of itself once it is up."""
         ...
 
-    def refusals(self) -> dict[str, str]:
-        """Why the default device cannot take a precision, for each that it cannot take."""
+    def refusals(self) -> dict[str, dict[str, str]]:
+        """Why a kind of device here cannot take a precision, for each that it cannot take."""
         ...
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
@@ -111,9 +111,9 @@ class Engine:
         try:
             reasons = self._bench.refusals()
         except Exception:
-            _log.exception("what the device cannot take could not be found out")
+            _log.exception("what the devices cannot take could not be found out")
             return
-        if reasons:
+        if any(reasons.values()):
             self._outbox.put(PrecisionsRefused(reasons))
 
     def _do(self, job: Job) -> None:

@@ -139,6 +139,8 @@ class Choice(QComboBox):
 
     def refuse(self, reasons: Mapping[Any, str]) -> None:
         """Greys out the offers with these values; each tells its reason. Others are free again."""
+        if reasons == self._refused:
+            return
         self._refused = reasons
         self._show_reasons()
         self.put(self.currentData())

@@ -47,6 +47,8 @@ class Form(QWidget):
         self._reasons: Mapping[str, str] = {}
         self.rows: dict[str, Row] = {}
         self._devices: tuple[DeviceMemory, ...] = ()
+        self._refusals: Mapping[str, Mapping[str, str]] = {}
+        """Why not, by kind of device and precision."""
         self._option_rows: dict[tuple[str, str], dict[str, Row]] = {}
         """The options of everything on offer, by the row that offers it and its name there."""
         self._column = QVBoxLayout(self)
@@ -103,12 +105,10 @@ class Form(QWidget):
         pair = self.pair
         return self.rows["draft_precision"].field.get() if pair and pair.draft else None
 
-    def refuse_precisions(self, reasons: dict[str, str]) -> None:
-        """Greys out what this machine cannot take; each says why."""
-        for name in ("precision", "draft_precision"):
-            field = self.rows[name].field
-            if isinstance(field, Choice):
-                field.refuse(reasons)
+    def refuse_precisions(self, reasons: Mapping[str, Mapping[str, str]]) -> None:
+        """Greys out what the chosen devices cannot take, by their kinds; each says why."""
+        self._refusals = reasons
+        self._refresh()
 
     def take_catalogue(self, catalogue: Catalogue) -> None:
         """Offers the pairs of another catalogue, and keeps the choice if it is still among them."""
@@ -192,7 +192,7 @@ class Form(QWidget):
         for name in Sampling.__struct_fields__:
             if name in self.rows:
                 self.rows[name].field.put(getattr(settings.sampling, name))
-        for name in LOADING:
+        for name in reversed(LOADING):  # devices first: they decide on the precisions to choose
             self.rows[name].field.put(getattr(settings, name))
         for name in ("max_new_tokens", "repetitions", "stop_strings", "ignore_end_of_text"):
             self.rows[name].field.put(getattr(settings, name))
@@ -345,12 +345,21 @@ class Form(QWidget):
         self.rows["draft_device"].set_visible(several and pair is not None and bool(pair.draft))
         cards = [device for device in self._devices if device.name.startswith("cuda")]
         self.rows["allow_offload"].set_visible(bool(cards))
+        self._refuse()
         for (chosen_by, name), rows in self._option_rows.items():
             for row in rows.values():
                 row.set_visible(speculates and self._value(chosen_by) == name)
         for name in ("top_k", "top_p", "min_p", "seed"):
             self.rows[name].set_visible(not self._sampling().greedy)
         self.changed.emit()
+
+    def _refuse(self) -> None:
+        """Greys out the precisions that each model's own device cannot take."""
+        first = self._devices[0].name if self._devices else "cpu"
+        device = self._value("device") or first
+        on = {"precision": device, "draft_precision": self._value("draft_device") or device}
+        for name, place in on.items():
+            self._choice(name).refuse(self._refusals.get(place.partition(":")[0], {}))
 
     def _sampling(self) -> Sampling:
         return Sampling(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -19,6 +20,7 @@ from app.models.offload import (
     placement,
     quantised_does_not_fit,
     refuse_unasked,
+    room_on_disk,
 )
 from app.models.precision import DTYPES, loading_arguments
 from app.models.proofs import Proof, prove_rewinding, prove_rows_independent
@@ -26,7 +28,7 @@ from app.models.stages import Stages, unseen
 from app.models.weight_reading import read_model
 from app.models.weights_note import weights_note
 from app.run.events import ModelFacts
-from app.run.problems import Cancelled, Problem, release_frames
+from app.run.problems import Cancelled, Damaged, Problem, release_frames
 
 _MAPPED = ("float32", "bfloat16", "float16")
 """Stored types that a file is mapped in, instead of being read and converted as a whole."""
@@ -96,7 +98,29 @@ def load_weights(
 
     Raises Problem if it cannot be loaded whole, Cancelled between two weights when `stages` does.
     """
-    stages = stages or unseen()
+    with room_on_disk() as place:
+        return _load_weights(
+            folder,
+            place,
+            name=name,
+            precision=precision,
+            device=device,
+            allow_offload=allow_offload,
+            stages=stages or unseen(),
+        )
+
+
+def _load_weights(
+    folder: FolderFacts,
+    place: Path,
+    *,
+    name: str,
+    precision: str,
+    device: torch.device,
+    allow_offload: bool,
+    stages: Stages,
+) -> LanguageModel:
+    """As `load_weights`; what has to be written to the disk comes into the folder `place`."""
     stages.begin(f"reading {name} in {precision}")
     arguments = loading_arguments(precision, device, folder=folder)
     packs = device.type == "cpu" and precision in ("fp32", "bf16", "int8")
@@ -109,7 +133,7 @@ def load_weights(
             inner, info = read_model(
                 folder,
                 mapped=packs,
-                **placement(device, folder.folder, allow_offload=allow_offload),
+                **placement(device, place, allow_offload=allow_offload),
                 **arguments,
             )
     except Cancelled:
@@ -142,7 +166,7 @@ def load_weights(
     )
     refuse_unasked(name, model.offloaded, allow_offload=allow_offload)
     if model.offloaded:
-        forget_with(inner, folder.folder)
+        forget_with(inner, place)
     elif packs:
         layers = sum(type(layer) is nn.Linear for layer in inner.modules())
         advance = stages.counted(f"packing {name}", layers, "layers")
@@ -200,8 +224,8 @@ def _refuse_incomplete(name: str, info: dict[str, object]) -> None:
             raise _mismatch(name, said)
 
 
-def _mismatch(name: str, said: str) -> Problem:
-    return Problem(
+def _mismatch(name: str, said: str) -> Damaged:
+    return Damaged(
         f"{name}: {said}.",
         "Fetch the model again; its weights and its config.json do not belong together.",
     )

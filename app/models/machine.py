@@ -15,14 +15,24 @@ from torch import Tensor
 from app import __version__
 from app.models.card import card_limits
 from app.run.events import Environment
-from app.run.problems import Problem
+from app.run.problems import DoesNotFit, Problem
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "bitsandbytes", "accelerate")
 
 
+def devices_here() -> list[torch.device]:
+    """The devices that torch can use, the one that is taken by itself first: cards (AMD's are
+    "cuda" too), Apple's GPU, the CPU.
+    """
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    found = [torch.device("cuda", number) for number in range(cards)]
+    found += [torch.device("mps")] if torch.backends.mps.is_available() else []
+    return [*found, torch.device("cpu")]
+
+
 def choose_device(wanted: str | None) -> torch.device:
     """The device asked for, or the best there is. Raises Problem for one that is not there."""
-    found = _found()
+    found = devices_here()
     if wanted is None:
         return found[0]
     try:
@@ -76,9 +86,9 @@ def environment(device: torch.device) -> Environment:
     )
 
 
-def out_of_memory(what: str) -> Problem:
+def out_of_memory(what: str) -> DoesNotFit:
     """What to say when a device's memory is exhausted."""
-    return Problem(
+    return DoesNotFit(
         f"The device's memory is exhausted ({what}).",
         "Choose a smaller precision (nf4), a shorter context or fewer new tokens, or close other "
         "programs that use the device.",
@@ -134,14 +144,6 @@ def release_memory() -> None:
         torch.cuda.empty_cache()
     if torch.backends.mps.is_available():
         torch.mps.empty_cache()
-
-
-def _found() -> list[torch.device]:
-    """The devices that torch can use here: cards (AMD's are "cuda" too), Apple's GPU, the CPU."""
-    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    found = [torch.device("cuda", number) for number in range(cards)]
-    found += [torch.device("mps")] if torch.backends.mps.is_available() else []
-    return [*found, torch.device("cpu")]
 
 
 def _version(package: str) -> str:

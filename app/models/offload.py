@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
 import shutil
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psutil
 import torch
 
 from app.files import cache_folder
-from app.run.problems import Problem
+from app.run.problems import Damaged, DoesNotFit
 
 _SHARE = 0.85
 """How much of what is free the weights may take: caches and passes need room too."""
 
 
-def placement(device: torch.device, folder: Path, *, allow_offload: bool) -> dict[str, Any]:
+def placement(device: torch.device, place: Path, *, allow_offload: bool) -> dict[str, Any]:
     """What `from_pretrained` is told of devices: all on this one, unless a card may be relieved.
 
-    A card that may be is filled first, then the machine's own memory, then a folder of the cache.
+    A card that may be is filled first, then the machine's own memory, then the folder `place`.
     """
     if not (allow_offload and device.type == "cuda"):
         return {"device_map": {"": device}}
@@ -32,7 +37,7 @@ def placement(device: torch.device, folder: Path, *, allow_offload: bool) -> dic
             device.index or 0: int(_SHARE * free),
             "cpu": int(_SHARE * psutil.virtual_memory().available),
         },
-        "offload_folder": str(_on_disk(folder)),
+        "offload_folder": str(place),
     }
 
 
@@ -50,9 +55,9 @@ def share_elsewhere(inner: torch.nn.Module, device: torch.device) -> float:
 
 
 def refuse_unasked(name: str, share: float, *, allow_offload: bool) -> None:
-    """Raises Problem for a model that has not wholly come to its device, unless that is allowed."""
+    """Raises Damaged for a model that has not wholly come to its device, unless that is allowed."""
     if share and not allow_offload:
-        raise Problem(
+        raise Damaged(
             f"{name}: {100 * share:.0f} % of the weights did not come to the device.",
             "Fetch the model again, or choose a smaller precision.",
         )
@@ -60,7 +65,7 @@ def refuse_unasked(name: str, share: float, *, allow_offload: bool) -> None:
 
 def does_not_fit(
     name: str, precision: str, device: torch.device, *, allow_offload: bool
-) -> Problem:
+) -> DoesNotFit:
     """What to say when a device has no room for a model's weights."""
     ways = "Choose a smaller model or precision, or close other programs that use the device"
     if device.type == "cuda" and not allow_offload:
@@ -68,14 +73,14 @@ def does_not_fit(
             "; or allow offloading (--allow-offload): the weights without room stay in the "
             "machine's memory, which is slow, and the figures are not the card's"
         )
-    return Problem(
+    return DoesNotFit(
         f"The device's memory is exhausted: {name} in {precision} does not fit.", f"{ways}."
     )
 
 
-def quantised_does_not_fit(name: str, precision: str) -> Problem:
+def quantised_does_not_fit(name: str, precision: str) -> DoesNotFit:
     """What to say when only a part of a quantised model has room on a card."""
-    return Problem(
+    return DoesNotFit(
         f"{name} in {precision} does not fit into the card's memory, and quantised weights cannot "
         "be offloaded.",
         "Choose a smaller model, or bf16 with offloading; or close other programs that use the "
@@ -91,15 +96,37 @@ def offload_note(share: float) -> str:
     )
 
 
-def forget_with(inner: torch.nn.Module, folder: Path) -> None:
+@contextmanager
+def room_on_disk() -> Iterator[Path]:
+    """A folder for what one load has to write to the disk; deleted if the load fails."""
+    place = _places() / f"{_own_name(os.getpid())}{uuid4().hex}"
+    try:
+        yield place
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+
+
+def forget_with(inner: torch.nn.Module, place: Path) -> None:
     """Deletes what a model had to write to the disk, once the model is gone."""
-    weakref.finalize(inner, shutil.rmtree, _on_disk(folder), ignore_errors=True)
+    weakref.finalize(inner, shutil.rmtree, place, ignore_errors=True)
 
 
-def _on_disk(folder: Path) -> Path:
-    """Where weights of this folder are put that have to be changed for the disk."""
-    name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
-    return cache_folder() / "offloaded" / name
+def clear_left_behind() -> None:
+    """Deletes what programs of this machine wrote to the disk that ended without tidying up."""
+    for place in _places().glob(f"{_own_name('*')}*"):
+        pid = place.name.split("-")[-2]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _places() -> Path:
+    return cache_folder() / "offloaded"
+
+
+def _own_name(process: int | str) -> str:
+    """How the folders of a process begin; other machines may share the cache."""
+    return f"{hashlib.sha256(platform.node().encode()).hexdigest()[:8]}-{process}-"
 
 
 def _same(one: torch.device, other: torch.device) -> bool:

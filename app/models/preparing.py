@@ -21,7 +21,7 @@ from app.models.stages import Pause, Report, Stages
 from app.models.tokenizer import Tokenizer
 from app.models.warm import Kept, WarmModels, Wish
 from app.run.preparation import Prepare
-from app.run.problems import Problem, release_frames
+from app.run.problems import Damaged, DoesNotFit, Problem, release_frames
 from app.run.settings import Precision
 
 Settled = tuple[str, str]
@@ -140,6 +140,8 @@ class _Loader:
             open_ = wish.precision is None and wish.folder.quantised is None
             if not open_ or precision != "nf4" or wish.device.type == "cpu":
                 raise
+            if _hopeless(refusal, wish):
+                raise
             release_frames(refusal)
             why = f"used, as nf4 failed: {refusal.message}"
             loaded = self._loaded(wish, "bf16")
@@ -162,6 +164,13 @@ class _Loader:
             allow_offload=wish.allow_offload,
             stages=self._stages,
         )
+
+
+def _hopeless(refusal: Problem, wish: Wish) -> bool:
+    """Whether what failed in nf4 must fail in bf16 too, which is larger but can be offloaded."""
+    if isinstance(refusal, DoesNotFit):
+        return not wish.allow_offload
+    return isinstance(refusal, Damaged)
 
 
 def beside(draft: Wish, target: str) -> Wish:

@@ -61,10 +61,11 @@ class Released(Struct, frozen=True, tag=True):
 
 
 class PrecisionsRefused(Struct, frozen=True, tag=True):
-    """What the default device cannot take; sent once, when the engine has nothing else to do."""
+    """What the devices here cannot take; sent once, when the engine has nothing else to do."""
 
-    reasons: dict[str, str]
-    """By precision: why not, and what to choose instead, in a sentence or two."""
+    reasons: dict[str, dict[str, str]]
+    """By kind of device ("cuda") and precision: why not, and what to choose, in a sentence or two.
+    """
 
 
 class DeviceMemory(Struct, frozen=True):

@@ -21,6 +21,14 @@ class ContextFull(Problem):
     """A prompt that leaves no room for a text within the context."""
 
 
+class DoesNotFit(Problem):
+    """A device's memory has no room for what is wanted."""
+
+
+class Damaged(Problem):
+    """Files of a model that hold something else than they should, in whatever precision."""
+
+
 class Cancelled(Exception):
     """Raised between two forward passes when a person has asked to stop."""
 

@@ -15,8 +15,10 @@ from app.models.machine import (
     PeakWatch,
     choose_device,
     device_name,
+    devices_here,
     environment,
 )
+from app.models.offload import clear_left_behind
 from app.models.pair import LoadedPair
 from app.models.precision import refusals
 from app.models.preparing import load_pair
@@ -59,15 +61,19 @@ class Workbench:
         self._catalogue = catalogue
         self._pair: LoadedPair | None = None
         self._warm = WarmModels()
+        clear_left_behind()
 
     def ready(self) -> EngineReady:
         """The library and the devices that models can run on."""
         chosen = device_name(choose_device(None))
         return EngineReady(str(torch.__version__), chosen, memory=device_memory())
 
-    def refusals(self) -> dict[str, str]:
-        """Why the device cannot take a precision, for each that it cannot take."""
-        return refusals(choose_device(None))
+    def refusals(self) -> dict[str, dict[str, str]]:
+        """Why a kind of device here cannot take a precision, for each that it cannot take."""
+        firsts: dict[str, torch.device] = {}
+        for device in devices_here():
+            firsts.setdefault(device.type, device)
+        return {kind: refusals(device) for kind, device in firsts.items()}
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
         """Fetches, converts, loads and proves the models of a pair, unless they are ready.

@@ -67,7 +67,7 @@ class FakeBench:
     def ready(self) -> EngineReady:
         return EngineReady("fake", "CPU")
 
-    def refusals(self) -> dict[str, str]:
+    def refusals(self) -> dict[str, dict[str, str]]:
         return {}
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:

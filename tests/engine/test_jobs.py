@@ -235,9 +235,9 @@ class Refusing(FakeBench):
 
     asked = 0
 
-    def refusals(self) -> dict[str, str]:
+    def refusals(self) -> dict[str, dict[str, str]]:
         self.asked += 1
-        return {"fp16": f"fp16 crawls, after {self.passes} passes."}
+        return {"cpu": {"fp16": f"fp16 crawls, after {self.passes} passes."}}
 
 
 def test_what_is_refused_is_told_once_and_only_when_nothing_else_waits() -> None:
@@ -246,7 +246,7 @@ def test_what_is_refused_is_told_once_and_only_when_nothing_else_waits() -> None
     told = work(bench, Ending(), Run("a", settings_of(rounds=3)), Run("b", settings_of(rounds=3)))
     (refused,) = told.of(PrecisionsRefused)
     assert told[-1] is refused
-    assert refused.reasons["fp16"].endswith(f"after {bench.passes} passes.")
+    assert refused.reasons["cpu"]["fp16"].endswith(f"after {bench.passes} passes.")
     assert bench.passes > 0
     assert bench.asked == 1
 
@@ -255,7 +255,7 @@ def test_an_engine_that_cannot_find_out_what_is_refused_works_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Broken(FakeBench):
-        def refusals(self) -> dict[str, str]:
+        def refusals(self) -> dict[str, dict[str, str]]:
             raise RuntimeError("the driver is gone")
 
     class Slow(Ending):

@@ -213,7 +213,7 @@ def test_what_the_machine_cannot_take_is_greyed_out_and_says_why(form):
     # C01, C16: the true reason, for the target and for the draft model.
     form.choose_pair("embedded-nf4-draft")
     form.rows["draft_precision"].field.put("nf4")
-    form.refuse_precisions({"nf4": "nf4 needs bitsandbytes, which cannot be used here: no .so"})
+    form.refuse_precisions({"cpu": {"nf4": "nf4 needs bitsandbytes: no .so"}})
     for name in ("precision", "draft_precision"):
         field = form.rows[name].field
         by_value = {field.itemData(i): i for i in range(field.count())}
@@ -227,6 +227,44 @@ def test_what_the_machine_cannot_take_is_greyed_out_and_says_why(form):
     form.refuse_precisions({})
     form.rows["precision"].field.put("nf4")
     assert settings(form).precision == "nf4"
+
+
+REFUSED = {
+    "cuda": {"int8": "int8 is computed by a CPU only."},
+    "cpu": {"fp16": "fp16 crawls on a CPU."},
+}
+
+
+def grey(form, name):
+    """The precisions of a row that cannot be chosen."""
+    field = form.rows[name].field
+    places = range(field.count())
+    return {field.itemData(i) for i in places if not field.model().item(i).isEnabled()}
+
+
+def test_each_models_precisions_are_those_of_the_device_that_it_goes_to(form):
+    form.choose_pair("embedded-nf4-draft")
+    form.offer_devices(CARDS)
+    form.refuse_precisions(REFUSED)
+    assert grey(form, "precision") == grey(form, "draft_precision") == {"int8"}
+    form.rows["precision"].field.put("fp16")
+    form.rows["draft_device"].field.put("cpu")
+    assert grey(form, "precision") == {"int8"}
+    assert grey(form, "draft_precision") == {"fp16"}
+    assert settings(form).precision == "fp16"
+    form.rows["draft_device"].field.put(None)
+    form.rows["device"].field.put("cpu")
+    assert grey(form, "precision") == grey(form, "draft_precision") == {"fp16"}
+    assert settings(form).precision is None
+
+
+def test_a_run_of_the_cpu_is_filled_in_with_its_precision_where_a_card_is_the_default(form):
+    form.offer_devices(CARDS)
+    form.refuse_precisions(REFUSED)
+    on_cpu = {"precision": "int8", "draft_precision": "int8", "device": "cpu"}
+    form.fill(RunSettings(pair="embedded-nf4-draft", prompt="Hi", **on_cpu))
+    found = settings(form)
+    assert {name: getattr(found, name) for name in on_cpu} == on_cpu
 
 
 def test_every_precision_is_offered(form):

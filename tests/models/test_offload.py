@@ -1,8 +1,12 @@
 """Weights that are not on their model's device: their share, what allows them, what is said."""
 
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 import torch
 
@@ -87,7 +91,63 @@ def test_everything_goes_to_the_device_unless_a_card_may_be_relieved(tmp_path, m
     found = offload.placement(CARD, tmp_path, allow_offload=True)
     assert found["max_memory"] == {1: 850, "cpu": 850_000}
     assert found["device_map"] == "sequential"
-    assert psutil.virtual_memory().available == 10**6
+    assert found["offload_folder"] == str(tmp_path)
+
+
+@pytest.fixture
+def written(monkeypatch, tmp_path):
+    """The folder that offloaded weights come below; whatever is loaded writes a file of its own."""
+    monkeypatch.setenv("FORETOKEN_HOME", str(tmp_path / "home"))
+    read_model = loading.read_model
+
+    def read(folder, **given):
+        Path(given["offload_folder"]).mkdir(parents=True)
+        Path(given["offload_folder"], "weights.dat").write_bytes(b"1")
+        return read_model(folder, **given)
+
+    def half_on_disk(device, place, **allowed):
+        return {"device_map": HALF_ON_DISK, "offload_folder": str(place)}
+
+    monkeypatch.setattr(loading, "placement", half_on_disk)
+    monkeypatch.setattr(loading, "read_model", read)
+    return tmp_path / "home" / "cache" / "offloaded"
+
+
+def test_each_load_has_its_own_room_on_the_disk_as_long_as_its_model_lives(folder, written):
+    wish = {"name": "tiny", "precision": "fp32", "device": CPU, "allow_offload": True}
+    one = load_weights(folder, **wish)
+    (first,) = written.iterdir()
+    other = load_weights(folder, **wish)
+    assert len(list(written.iterdir())) == 2
+    del one
+    gc.collect()
+    (second,) = written.iterdir()
+    assert second != first
+    assert (second / "weights.dat").is_file()
+    del other
+    gc.collect()
+    assert not list(written.iterdir())
+
+
+def test_a_load_that_fails_leaves_nothing_on_the_disk(folder, written):
+    with pytest.raises(Problem, match="did not come to the device"):
+        load_weights(folder, name="tiny", precision="fp32", device=CPU)
+    assert not list(written.iterdir())
+
+
+def test_what_a_killed_program_left_on_the_disk_is_deleted_and_nothing_of_the_living(written):
+    program = (
+        "import os\nfrom app.models.offload import room_on_disk\n"
+        "with room_on_disk() as place:\n    place.mkdir(parents=True)\n    os._exit(1)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=False, cwd=os.getcwd())
+    (dead,) = written.iterdir()
+    elsewhere = written / dead.name.replace(dead.name.split("-")[0], "another0")
+    elsewhere.mkdir()
+    with offload.room_on_disk() as living:
+        living.mkdir()
+        offload.clear_left_behind()
+        assert set(written.iterdir()) == {living, elsewhere}
 
 
 def run_out(*args, **kwargs):

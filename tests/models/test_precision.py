@@ -11,11 +11,12 @@ import torch
 
 from app.files import shipped_catalogue
 from app.library.catalogue import load_catalogue
-from app.models import bits_and_bytes, precision
+from app.models import bits_and_bytes, loading, precision
 from app.models.preparing import _Loader, beside, load_pair
 from app.models.warm import WarmModels, Wish
 from app.run.preparation import Prepare
-from app.run.problems import Problem
+from app.run.problems import Damaged, DoesNotFit, Problem
+from app.studies import workbench
 
 CARD, CPU = torch.device("cuda"), torch.device("cpu")
 
@@ -100,6 +101,52 @@ def test_nf4_that_fails_to_load_on_a_card_gives_way_to_bf16(monkeypatch):
     loader = _Loader(WarmModels(), lambda progress: None, lambda: None)
     with pytest.raises(Problem, match="no kernel image"):
         loader.load(Wish("m", folder, "nf4", CARD), ("nf4", ""))
+
+
+def failing(error):
+    """A reader of models that only fails, and the types that it was asked to read in."""
+    asked = []
+
+    def read_model(folder, **given):
+        asked.append(given["dtype"])
+        raise error
+
+    return read_model, asked
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), DoesNotFit),
+        (RuntimeError("set ignore_mismatched_sizes"), Damaged),
+    ],
+)
+def test_what_has_no_room_or_is_damaged_is_not_read_again_in_bf16(monkeypatch, error, kind):
+    read_model, asked = failing(error)
+    monkeypatch.setattr(loading, "read_model", read_model)
+    monkeypatch.setattr(
+        loading, "loading_arguments", lambda precision, *_, **__: {"dtype": precision}
+    )
+    loader = _Loader(WarmModels(), lambda progress: None, lambda: None)
+    wish = Wish("m", SimpleNamespace(quantised=None, folder="m"), None, CARD)
+    with pytest.raises(kind) as refusal:
+        loader.load(wish, ("nf4", "the default"))
+    assert asked == ["nf4"]
+    assert "bf16" not in refusal.value.message
+
+
+def test_what_has_no_room_in_nf4_is_read_in_bf16_where_that_can_be_offloaded(monkeypatch):
+    read_model, asked = failing(RuntimeError("Some modules are dispatched on the CPU or the disk"))
+    monkeypatch.setattr(loading, "read_model", read_model)
+    monkeypatch.setattr(loading, "placement", lambda *_, **__: {"device_map": "sequential"})
+    monkeypatch.setattr(
+        loading, "loading_arguments", lambda precision, *_, **__: {"dtype": precision}
+    )
+    loader = _Loader(WarmModels(), lambda progress: None, lambda: None)
+    wish = Wish("m", SimpleNamespace(quantised=None, folder="m"), None, CARD, allow_offload=True)
+    with pytest.raises(DoesNotFit):
+        loader.load(wish, ("nf4", "the default"))
+    assert asked == ["nf4", "bf16"]
 
 
 @pytest.mark.parametrize("name", ["nf4", "fp4", "llm-int8"])
@@ -194,6 +241,15 @@ def test_every_refusal_of_a_device_is_one_sentence_with_a_way_out():
     assert "Choose bf16 or fp32." in found["fp16"]
     assert set(found) <= {"fp16", "int8"}
     assert set(precision.refusals(CARD)) == {"int8"}
+
+
+def test_each_kind_of_device_has_refusals_of_its_own(monkeypatch):
+    both = [torch.device("cuda", 0), torch.device("cuda", 1), CPU]
+    monkeypatch.setattr(workbench, "devices_here", lambda: both)
+    found = workbench.Workbench(None).refusals()
+    assert list(found) == ["cuda", "cpu"]
+    assert set(found["cuda"]) == {"int8"}
+    assert set(found["cpu"]) - {"int8"} == {"fp16"}
 
 
 def test_every_precision_has_a_meaning():
