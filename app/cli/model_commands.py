@@ -145,6 +145,9 @@ def fit(
     precision: Annotated[Precision | None, typer.Option(help="The target's.")] = None,
     draft_precision: Annotated[Precision | None, typer.Option(help="The draft model's.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
+    draft_device: Annotated[
+        str | None, typer.Option(help="The draft model's; by default the target's.")
+    ] = None,
 ) -> None:
     """Tell whether a pair fits into the memory that is free now; exit code 0 if it does."""
     from app.models.devices import device_memory  # torch takes seconds
@@ -155,6 +158,7 @@ def fit(
         precision=precision,
         draft_precision=draft_precision,
         device=device,
+        draft_device=draft_device,
     )
     found = fit_plan(plan_of(sizes_of(catalogue(), pair), wish, devices), devices)
     show_fit(results(), found)
@@ -204,8 +208,8 @@ def remove(
     size = megabytes(kept.size)
     for gone in kept.paths:
         say(remarks(), f"To be removed: {gone}")
-    if kept.snapshot is not None:
-        say(remarks(), "It lies in the cache of the Hub, which other programs use too.")
+    if kept.caution:
+        say(remarks(), kept.caution)
     if not yes and not typer.confirm(f"Remove {size}?", err=True):
         say(results(), "Nothing was removed.")
         return

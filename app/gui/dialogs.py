@@ -85,10 +85,12 @@ def confirm_delete(parent: QWidget, number: int) -> bool:
 
 
 def confirm_remove(
-    parent: QWidget, title: str, size: str, folders: Sequence[Path], left: str
+    parent: QWidget, title: str, size: str, paths: Sequence[Path], remarks: str
 ) -> bool:
-    """Whether these folders of a model are really to be removed; `left`: what is not, and why."""
-    told = "\n".join(filter(None, (*map(str, folders), "", left, "It can be fetched again.")))
+    """Whether these folders and files of a model are really to be removed; `remarks`: what to
+    know of that, and what is left, and why.
+    """
+    told = "\n".join(filter(None, (*map(str, paths), "", remarks, "It can be fetched again.")))
     return _confirm(parent, "Remove a model", f"Remove {size} of {title}?", told, yes="Remove")
 
 

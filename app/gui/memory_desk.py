@@ -46,17 +46,20 @@ class MemoryDesk:
         if sizes is None:
             self.bar.show_fit(None)
             return
-        written = len(settings.prompt) // _LETTERS_A_TOKEN + settings.max_new_tokens
+        read = (len(settings.system) + len(settings.prompt)) // _LETTERS_A_TOKEN
+        written = max(read + settings.max_new_tokens, 1)
         wish = Wish(
-            tokens=settings.context_length or max(written, 1),
+            tokens=min(written, settings.context_length or written),
             precision=settings.precision,
             draft_precision=settings.draft_precision,
             device=settings.device,
+            draft_device=settings.draft_device,
             method=settings.method,
             draft_length=settings.draft_length,
             baseline=settings.baseline,
         )
-        self.bar.show_fit(fit(plan_of(sizes, wish, self._devices), self._devices))
+        plan = plan_of(sizes, wish, self._devices)
+        self.bar.show_fit(fit(plan, self._devices, earlier=True))
 
     def _sizes_of(self, pair: str) -> PairSizes | None:
         """The sizes of a pair; None where no one tells them."""

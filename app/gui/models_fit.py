@@ -69,14 +69,15 @@ class ModelsFit:
         tokens = min(TOKENS, size.shape.context_length or TOKENS)
         sizes = PairSizes(alone, size, None, None, same_weights=False)
         plan = plan_of(sizes, Wish(tokens=tokens), self._devices)
-        self.heading.setText(f"MEMORY AS A TARGET, {plan.precision}, {tokens:,} TOKENS")
+        held = size.held or plan.precision
+        self.heading.setText(f"MEMORY AS A TARGET, {held}, {tokens:,} TOKENS")
         self.heading.setToolTip(
             tip(
                 "What this model would take by itself, with the n-gram method beside its baseline, "
                 "in the precision that this machine would choose."
             )
         )
-        self.bar.show_fit(fit(plan, self._devices))
+        self.bar.show_fit(fit(plan, self._devices, earlier=True))
         self._place.show()
 
     def _hide(self, key: str, _problem: Problem) -> None:

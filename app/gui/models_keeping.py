@@ -129,11 +129,15 @@ class ModelsKeeping(QObject):
         """Asks, saying what and how much; or says why there is nothing to remove."""
         kept, left = found.kept, "\n".join(found.kept.left)
         self._removing = False
-        if not kept.folders:
+        if not kept.paths:
             said = f"Foretoken keeps nothing of {entry.title} on this disk."
             self._page.notice.show_news("\n".join(filter(None, (said, left))))
         elif dialogs.confirm_remove(
-            self._page, entry.title, size_words(found.size), kept.folders, left
+            self._page,
+            entry.title,
+            size_words(found.size),
+            kept.paths,
+            "\n".join(filter(None, (kept.caution, left))),
         ):
             self._removing = True
             told = f"Removed {size_words(found.size)} of {entry.title}."

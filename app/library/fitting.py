@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import msgspec
 
 from app.library.memory import Held, Plan, estimate
+from app.library.model_size import ModelSize
 from app.run.preparation import DeviceMemory
 from app.run.settings import Precision
 
@@ -31,13 +32,18 @@ class Fit(msgspec.Struct, frozen=True):
     """Those that the run uses, in the same order; one that is not known is left out."""
     change: str = ""
     """What would make it fit, at the least cost; empty where it fits, or where nothing would."""
+    earlier: bool = False
+    """Whether what is free was looked up when the engine began, not just now."""
 
     @property
     def sentence(self) -> str:
         """The verdict, what it rests on, and what to do."""
         if not self.devices:
             return f"Needs {shown(sum(one.total for one in self.held))}; what is free is not known."
-        needs = "; ".join(_need(held, device) for held, device in _pairs(self.held, self.devices))
+        needs = "; ".join(
+            _need(held, device, earlier=self.earlier)
+            for held, device in _pairs(self.held, self.devices)
+        )
         if self.verdict == "fits":
             return f"Fits: {needs}."
         if self.verdict == "tight":
@@ -46,8 +52,10 @@ class Fit(msgspec.Struct, frozen=True):
         return f"Does not fit: {needs}. {way}"
 
 
-def fit(plan: Plan, devices: Sequence[DeviceMemory]) -> Fit:
-    """The verdict on a plan, beside what is free on these devices now."""
+def fit(plan: Plan, devices: Sequence[DeviceMemory], *, earlier: bool = False) -> Fit:
+    """The verdict on a plan, beside what is free on these devices; `earlier`: what was free there
+    when the engine began.
+    """
     held = estimate(plan)
     verdict = _verdict(held, devices)
     used = tuple(device for _, device in _pairs(held, devices))
@@ -61,7 +69,7 @@ def fit(plan: Plan, devices: Sequence[DeviceMemory]) -> Fit:
             ),
             "",
         )
-    return Fit(verdict, held, used, change)
+    return Fit(verdict, held, used, change, earlier)
 
 
 def shown(size: int) -> str:
@@ -99,15 +107,16 @@ def _changes(plan: Plan, devices: Sequence[DeviceMemory]) -> Iterator[tuple[str,
             "a run in the terminal, whose lanes go one after the other",
             replace(plan, at_once=False),
         )
-    for precision in _below(plan.draft_precision) if plan.draft else ():
+    for precision in _below(plan.draft, plan.draft_precision) if plan.draft else ():
         yield (
             f"the draft model in {precision}",
             replace(plan, draft_precision=precision),
         )
-    for precision in _below(plan.precision):
+    for precision in _below(plan.target, plan.precision):
         yield f"the target in {precision}", replace(plan, precision=precision)
         yield f"the target in {precision}{beside}", replace(shortest, precision=precision)
-    for precision in _below(plan.precision) if plan.draft else ():
+    both = plan.draft is not None and "nf4" in _below(plan.draft, plan.draft_precision)
+    for precision in _below(plan.target, plan.precision) if both else ():
         smallest = replace(shortest, precision=precision, draft_precision="nf4")
         yield f"the target in {precision}, the draft model in nf4{beside}", smallest
     for device in devices:
@@ -115,13 +124,21 @@ def _changes(plan: Plan, devices: Sequence[DeviceMemory]) -> Iterator[tuple[str,
             yield f"the device {device.name}", replace(plan, device=device.name, draft_device="")
 
 
-def _below(precision: Precision) -> tuple[Precision, ...]:
-    """The smaller precisions."""
-    order = [one for one in _SMALLER if one in get_args(Precision)]
+def _below(size: ModelSize, precision: Precision) -> tuple[Precision, ...]:
+    """The smaller precisions that a model can be held in; none for weights that stay as they are,
+    and no second quantisation for those that are widened.
+    """
+    if size.held is not None:
+        return ()
+    twice = ("nf4",) if size.quantised is not None else ()
+    order = [one for one in _SMALLER if one in get_args(Precision) and one not in twice]
     sizes: dict[str, int] = {"fp32": 0, "nf4": 2, "fp4": 2}
     place = sizes.get(precision, 1)
     return tuple(order[place + 1 :])
 
 
-def _need(held: Held, device: DeviceMemory) -> str:
-    return f"{shown(held.total)} of {shown(device.free_bytes)} that are free on {device.title}"
+def _need(held: Held, device: DeviceMemory, *, earlier: bool) -> str:
+    need, free = shown(held.total), shown(device.free_bytes)
+    if earlier:
+        return f"{need} of {free} that were free on {device.title} when the engine began"
+    return f"{need} of {free} that are free on {device.title}"

@@ -46,6 +46,13 @@ class Kept(msgspec.Struct, frozen=True):
         return (*self.folders, *shared, *self.unfinished)
 
     @property
+    def caution(self) -> str:
+        """What to know before it is removed; empty where there is nothing."""
+        if self.snapshot is None:
+            return ""
+        return f"{self.snapshot.path} lies in the cache of the Hub, which other programs use too."
+
+    @property
     def size(self) -> int:
         """Bytes that removing it would free."""
         shared = self.snapshot.size if self.snapshot else 0

@@ -152,7 +152,9 @@ def estimate(plan: Plan) -> tuple[Held, ...]:
 
 
 def weights(size: ModelSize, precision: Precision, device: str) -> int:
-    """Bytes of a model's weights in a precision."""
+    """Bytes of a model's weights in a precision; in their own, where they stay in that."""
+    if size.held is not None:
+        return size.file_bytes
     kind = _KINDS[precision]
     rest = size.shape.parameters - size.linear
     own = kind.output * size.table if size.shape.tied and _is_cpu(device) else 0

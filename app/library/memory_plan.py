@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import msgspec
 
@@ -68,7 +69,10 @@ def plan_of(sizes: PairSizes, wish: Wish, devices: Sequence[DeviceMemory]) -> Pl
     precision = wish.precision or _default(sizes.target, device, devices)
     draft_precision = wish.draft_precision or entry.draft_precision
     if draft_precision is None and sizes.draft is not None:
-        draft_precision = _beside(precision, sizes.draft, wish.draft_device or device, devices)
+        named = sizes.target.held in (None, *get_args(Precision))
+        draft_precision = _beside(
+            precision if named else None, sizes.draft, wish.draft_device or device, devices
+        )
     return Plan(
         target=sizes.target,
         precision=precision,
@@ -108,15 +112,23 @@ def model_size(entry: ModelEntry) -> ModelSize:
 
 
 def _beside(
-    target: Precision, draft: ModelSize, device: str, devices: Sequence[DeviceMemory]
+    target: Precision | None, draft: ModelSize, device: str, devices: Sequence[DeviceMemory]
 ) -> Precision:
-    """A draft model's precision: the target's, but for the one that no device of its kind takes."""
+    """A draft model's precision: the target's if that has one of ours, unless the draft's own is
+    fixed, or no device of its kind takes the target's.
+    """
     never = "fp16" if device == "cpu" else "int8"
-    return _default(draft, device, devices) if target == never else target
+    if target is None or target == never or draft.quantised is not None:
+        return _default(draft, device, devices)
+    return target
 
 
 def _default(size: ModelSize, device: str, devices: Sequence[DeviceMemory]) -> Precision:
-    """The precision that a machine takes unless one is asked for."""
+    """The precision that a machine takes unless one is asked for, or that a folder holds; where
+    that is none of ours, what is computed in.
+    """
+    if size.quantised is not None:
+        return next((one for one in get_args(Precision) if one == size.held), "bf16")
     if device.startswith("cuda"):
         return "nf4"
     if device != "cpu":

@@ -10,6 +10,7 @@ import msgspec
 from app.library.gguf_check import check_gguf
 from app.library.gguf_header import GgufHeader
 from app.library.model_files import Config, read_json
+from app.library.quantised import Quantised, read_quantisation
 from app.library.shape import Shape
 from app.library.weight_files import TensorPlace, weight_files
 from app.run.problems import Problem
@@ -38,10 +39,23 @@ class ModelSize(msgspec.Struct, frozen=True):
     output layer, and experts, which lie in one block that no library quantises."""
     tokenizer: int
     """Bytes of the tokenizer's file."""
+    quantised: Quantised | None = None
+    """How the folder's own weights are quantised."""
+    file_bytes: int = 0
+    """Bytes of the weights as their files hold them; 0 where that is not known."""
+
+    @property
+    def held(self) -> str | None:
+        """What the weights are held in if they stay as their folder holds them, and in no other."""
+        return self.quantised.held if self.quantised is not None else None
 
     @property
     def feed_forward(self) -> int:
-        """Matrices of a feed-forward layer: 3 where a gate is computed beside it, else 2."""
+        """Matrices of a feed-forward layer: 3 where a gate is computed beside it, or where packed
+        weights do not tell; else 2.
+        """
+        if self.held is not None:
+            return 3
         shape = self.shape
         vectors = 2 * (shape.heads + shape.key_value_heads) * shape.head_size
         rest = self.linear / shape.layers - vectors * shape.hidden
@@ -72,7 +86,8 @@ def size_of(path: Path) -> ModelSize:
 
 def _size_of_folder(folder: Path) -> ModelSize:
     config = read_json(folder / "config.json", Config)
-    places = {name: place for file in weight_files(folder) for name, place in file.tensors.items()}
+    declared, files = config.quantised, weight_files(folder)
+    places = {name: place for file in files for name, place in file.tensors.items()}
     text = config.text
     said = text.tie_word_embeddings
     tied = config.tie_word_embeddings if said is None else said
@@ -84,6 +99,8 @@ def _size_of_folder(folder: Path) -> ModelSize:
     tokenizer = folder / "tokenizer.json"
     return _checked(
         folder / "config.json",
+        quantised=read_quantisation(folder, declared) if declared else None,
+        file_bytes=sum(file.weight_bytes for file in files),
         tokenizer=tokenizer.stat().st_size if tokenizer.is_file() else None,
         linear=_linear((name, place.shape) for name, place in weights.items()),
         parameters=sum(place.elements for place in weights.values()),
@@ -122,7 +139,13 @@ def _size_of_gguf(file: Path) -> ModelSize:
 
 
 def _checked(
-    file: Path, *, linear: int, tokenizer: int | None = None, **sizes: object
+    file: Path,
+    *,
+    linear: int,
+    tokenizer: int | None = None,
+    quantised: Quantised | None = None,
+    file_bytes: int = 0,
+    **sizes: object,
 ) -> ModelSize:
     """Raises Problem unless every size is one that a model can have."""
     try:
@@ -133,7 +156,7 @@ def _checked(
             "Get the file again; the memory that a model takes is computed from them.",
         ) from None
     said = _TOKEN_IN_FILE * shape.vocabulary if tokenizer is None else tokenizer
-    return ModelSize(shape, linear, said)
+    return ModelSize(shape, linear, said, quantised, file_bytes)
 
 
 def _linear(tensors: Iterable[tuple[str, tuple[int, ...]]]) -> int:

@@ -94,7 +94,7 @@ def _what_ran(record: RunRecord) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in around.packages.items())
     rows.append(("Versions", f"Foretoken {around.app}; {packages}"))
     rows.append(("Prompt", f"{len(record.prompt_ids)} tokens{reused(record)}"))
-    rows.append(("Peak memory", _bytes(record.peak_bytes)))
+    rows.append(("Peak memory on the target's device", _bytes(record.peak_bytes)))
     return f"## What ran\n\n{table(('', ''), rows)}"
 
 

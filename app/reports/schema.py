@@ -90,7 +90,7 @@ _FIELDS: dict[str, str] = {
     "RunRecord.message": "What went wrong, for a run that failed.",
     "RunRecord.notes": "What a person should know before trusting a figure.",
     "RunRecord.outcome": "How the run ended.",
-    "RunRecord.peak_bytes": "Most memory that the device held, measured; null where unreadable.",
+    "RunRecord.peak_bytes": "Most memory held on the target's device; null where unreadable.",
     "RunRecord.prompt_ids": "The prompt as the models read it, chat template included.",
     "RunRecord.remedy": "What to do about it.",
     "RunRecord.run": "The run's id.",

@@ -297,7 +297,9 @@ class RunEnded(Struct, frozen=True, tag=True):
     message: str = ""
     remedy: str = ""
     peak_bytes: int | None = None
-    """Most memory held, measured: of a card in all, of a CPU at the ends of the lanes; or null."""
+    """Most memory held on the target's device, measured: of a card in all, of a CPU at the ends of
+    the lanes; or null.
+    """
 
 
 RunEvent = (

@@ -142,3 +142,14 @@ def test_fit_draws_a_bar_and_fails_for_what_does_not_fit(call, tmp_path, monkeyp
     done = call("models", "fit", PAIR, "--device", "cpu")
     assert done.code == 1
     assert "Does not fit: " in done.out
+
+
+def test_fit_counts_a_draft_model_on_the_device_that_is_chosen_for_it(call, monkeypatch):
+    write_tiny_pair()
+    there = [DeviceMemory(name, name, 1 << 40, 1 << 40) for name in ("cuda:0", "cpu")]
+    monkeypatch.setattr(devices, "device_memory", lambda: there)
+    told = ["models", "fit", PAIR, "--precision", "bf16"]
+    assert "cpu [" not in call(*told).out
+    apart = call(*told, "--draft-device", "cpu")
+    assert "cuda:0 [" in apart.out
+    assert "cpu [" in apart.out

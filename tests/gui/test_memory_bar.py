@@ -1,5 +1,6 @@
 """The bar of memory: shown once devices are known, true to the form, and told without colours."""
 
+import msgspec
 import pytest
 from PySide6.QtGui import QImage
 
@@ -8,7 +9,7 @@ from app.gui.memory_bar import MemoryBar
 from app.gui.memory_desk import MemoryDesk
 from app.library.catalogue import load_catalogue
 from app.library.fitting import fit
-from app.library.memory import PARTS, Plan, estimate
+from app.library.memory import PARTS, Plan, cache_bytes, estimate, weights
 from app.library.model_size import size_of_shape
 from app.library.shape import Shape
 from app.run.preparation import DeviceMemory
@@ -94,3 +95,64 @@ def test_nothing_is_shown_until_devices_are_known_and_the_pairs_sizes(qtbot, tmp
     desk.take_devices([cpu(1)])
     desk.show(RunSettings(pair="p", prompt="a"))
     assert desk.bar.isHidden()
+
+
+@pytest.fixture
+def desk(qtbot, tmp_path):
+    """A desk that knows a pair with a draft model, a card and a CPU; every fit that it shows."""
+    sizes = msgspec.json.encode(SHAPE).decode()
+    file = tmp_path / "models.yaml"
+    file.write_text(
+        f"models:\n  t: {{title: T, source: {{hub: someone/t}}, shape: {sizes}}}\n"
+        f"  d: {{title: D, source: {{hub: someone/d}}, shape: {sizes}}}\n"
+        "pairs:\n  p: {title: P, target: t, draft: d, method: draft-model}\n",
+        encoding="utf-8",
+    )
+    made = MemoryDesk(load_catalogue([file]), DARK)
+    qtbot.addWidget(made.bar)
+    made.take_devices([DeviceMemory("cuda:0", "Card", 1 << 40, 1 << 40), cpu(1 << 40)])
+    return made
+
+
+def held_by(desk, monkeypatch, **settings):
+    """What the desk shows for a pair whose models are both in bf16."""
+    shown = []
+    monkeypatch.setattr(desk.bar, "show_fit", shown.append)
+    chosen = {
+        "pair": "p",
+        "prompt": "a" * 300,
+        "method": "draft-model",
+        "max_new_tokens": 100,
+        "baseline": False,
+        "precision": "bf16",
+        "draft_precision": "bf16",
+    }
+    desk.show(RunSettings(**{**chosen, **settings}))
+    return shown[0].held
+
+
+def test_a_draft_model_on_another_device_is_counted_there(desk, monkeypatch):
+    target, draft = held_by(desk, monkeypatch, draft_device="cpu")
+    assert (target.device, target.draft) == ("cuda:0", 0)
+    assert (draft.device, draft.draft) == ("cpu", weights(size_of_shape(SHAPE), "bf16", "cpu"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "tokens"),
+    [
+        ({}, 200),
+        ({"system": "b" * 150}, 250),
+        ({"context_length": 4096}, 200),
+        ({"context_length": 128}, 128),
+    ],
+)
+def test_a_session_takes_room_for_its_text_and_no_more_than_a_context_allows(
+    desk, monkeypatch, settings, tokens
+):
+    [held] = held_by(desk, monkeypatch, **settings)
+    assert held.caches == 2 * cache_bytes(size_of_shape(SHAPE), "bf16", tokens)
+
+
+def test_the_window_says_of_which_moment_what_is_free_is(desk):
+    desk.show(RunSettings(pair="p", prompt="a"))
+    assert "that were free on Card when the engine began" in desk.bar.sentence.text()

@@ -24,11 +24,13 @@ from app.gui.models_page import NONE_HERE, NOT_FOUND
 from app.gui.models_words import count_words, size_words
 from app.library.catalogue import load_catalogue
 from app.library.converted import converted_folder
+from app.library.hub_cache import find_snapshot
 from app.library.kept import tree_bytes
 from app.library.wheel import unpacked_member
 from app.run.events import Progress
 from app.run.preparation import DeviceMemory, Prepare
 from app.run.problems import Problem
+from hub_stand_in import HubStandIn
 
 TARGET = "SmolLM2-135M-Instruct"
 
@@ -428,6 +430,30 @@ def test_a_model_is_removed_after_a_question_that_says_what_and_how_much(
     assert not any(folder.exists() for folder in kept)
     assert cell(page, TARGET, "State") == "to be fetched 93 MB"
     assert page.notice.text.text() == f"Removed 3 MB of {TARGET}."
+
+
+def test_a_model_in_the_hubs_cache_is_removed_and_the_question_says_whose_that_is(
+    page, hub: HubStandIn, window, settle, tmp_path, monkeypatch
+):
+    title = "SmolLM2-360M-Instruct"
+    source = load_catalogue([files.shipped_catalogue()]).model("smollm2-360m").source
+    folder = write_model(tmp_path / "there")
+    hub.put(source.repo, {path.name: path.read_bytes() for path in folder.iterdir()})
+    hub.revisions["pinned"] = source.revision
+    choose(page, title)
+    window.action["fetch_model"].trigger()
+    settle()
+    snapshot = find_snapshot(source)
+    assert snapshot.is_dir()
+    asked = []
+    monkeypatch.setattr(dialogs, "confirm_remove", lambda *told: asked.append(told) or True)
+    window.action["remove_model"].trigger()
+    settle()
+    [(_, told_title, _, paths, remarks)] = asked
+    assert (told_title, paths) == (title, (snapshot,))
+    assert remarks == f"{snapshot} lies in the cache of the Hub, which other programs use too."
+    assert not snapshot.exists()
+    assert page.notice.text.text().startswith("Removed ")
 
 
 def test_what_is_not_foretokens_is_left_and_said_so(page, window, settle, tmp_path):

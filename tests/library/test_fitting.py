@@ -50,6 +50,7 @@ def test_what_is_free_decides():
     assert fit(PLAN, [card(total - 1)]).verdict == "does not fit"
     assert fit(PLAN, []).verdict == "fits"
     assert "not known" in fit(PLAN, []).sentence
+    assert "that are free on Card." in fit(PLAN, [card(2 * total)]).sentence
 
 
 ORDER = {

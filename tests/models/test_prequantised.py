@@ -2,16 +2,25 @@
 
 import json
 
+import msgspec
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from app.library.entries import PairEntry
+from app.library.fitting import fit
+from app.library.memory import estimate, weights
+from app.library.memory_plan import PairSizes, plan_of
+from app.library.memory_plan import Wish as Wished
+from app.library.model_size import size_of
 from app.library.preflight import check
+from app.library.quantised import Quantised
 from app.models.loading import load
 from app.models.precision import settle_precision
 from app.models.preparing import _Loader, beside
 from app.models.warm import WarmModels, Wish
 from app.models.weights_note import weights_note
+from app.run.preparation import DeviceMemory
 from app.run.problems import Problem
 from toys import make_lane, run, sessions, tiny_llama
 
@@ -25,6 +34,13 @@ def loaded(folder, precision):
 
 def text(model):
     return run(make_lane([3, 1, 4], max_new_tokens=30), sessions(model)).token_ids
+
+
+def planned(target, draft=None):
+    """The plan of these on a CPU with much memory, in the precisions that they would take."""
+    pair = PairEntry("p", "P", "m", "ngram")
+    sizes = PairSizes(pair, target, draft, None, same_weights=False)
+    return plan_of(sizes, Wished(tokens=100), [DeviceMemory("cpu", "CPU", 1 << 40, 1 << 40)])
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +71,33 @@ def test_what_bitsandbytes_saved_writes_the_same_text(saved):
     assert after.model.weight_bytes == before.weight_bytes
     assert text(after.model) == text(before)
     assert after.rows.holds == (precision != "llm-int8")
+
+
+def test_the_memory_that_is_planned_for_quantised_weights_is_what_they_take(saved):
+    precision, before, folder = saved
+    size = size_of(folder.folder)
+    kinds = [type(module).__name__ for module in before.inner.modules()]
+    layers = kinds.count("Linear4bit") + kinds.count("Linear8bitLt")
+    # The scales of a 4-bit layer and their table, some 1.3 kB here, are not in torch's count.
+    assert 0 <= weights(size, "bf16", "cpu") - before.weight_bytes <= 1500 * layers
+    plan = planned(size)
+    assert plan.precision == precision
+    assert estimate(plan)[0].target == weights(size, precision, "cpu")
+    # Neither another precision nor a shorter text is there to be proposed: only another device.
+    assert fit(plan, [DeviceMemory("cpu", "CPU", 1, 1)]).change == ""
+
+
+@pytest.mark.parametrize(("held", "due"), [("gptq-4bit", "fp32"), ("fp4", "fp4")])
+def test_a_plain_draft_is_planned_in_the_precision_that_it_takes_beside_a_quantised_target(
+    whole, held, due
+):
+    beside_it = beside(Wish("draft", whole, None, CPU), held)
+    assert settle_precision(whole, beside_it.precision, CPU)[0] == due
+    draft = size_of(whole.folder)
+    own = Quantised("some", held, "as its folder holds it")
+    target = msgspec.structs.replace(draft, quantised=own, file_bytes=1)
+    assert planned(target, draft).draft_precision == due
+    assert planned(draft, target).draft_precision == ("bf16" if held == "gptq-4bit" else held)
 
 
 def test_another_precision_is_refused_and_never_made_silently(saved):
@@ -105,6 +148,15 @@ def fp8(tmp_path):
     return check(tmp_path, needs_tokenizer=False), model
 
 
+def test_fp8_is_planned_as_wide_as_it_is_loaded(fp8):
+    folder, _ = fp8
+    size = size_of(folder.folder)
+    plan = planned(size)
+    assert plan.precision == "bf16"
+    taken = loaded(folder, "bf16").model.weight_bytes
+    assert abs(weights(size, "bf16", "cpu") - taken) <= 0.1 * taken
+
+
 def test_fp8_is_widened_to_the_numbers_that_its_scales_say(fp8):
     folder, reference = fp8
     assert settle_precision(folder, None, CPU)[0] == "bf16"
@@ -136,8 +188,6 @@ def test_fp8_is_widened_to_the_numbers_that_its_scales_say(fp8):
     ],
 )
 def test_the_note_says_what_became_of_the_numbers_of_a_gguf_file(whole, precision, was, words):
-    import msgspec
-
     folder = msgspec.structs.replace(whole, requantised_from=was)
     note = weights_note(precision, folder)
     assert note.endswith(f"; {words}")

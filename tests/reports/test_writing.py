@@ -101,6 +101,7 @@ def test_markdown_tells_the_run_and_its_figures(tmp_path):
                  "Both lanes wrote the same 5 tokens.", "Guesses accepted / guesses made",
                  '"draft_length": 4', "<1><2><3><4><5>"):  # fmt: skip
         assert word in text
+    assert "| Peak memory on the target's device |" in text
 
 
 def test_markdown_says_whether_it_pays_and_what_to_mind(tmp_path):

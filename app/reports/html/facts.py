@@ -119,7 +119,7 @@ def _machine(record: RunRecord) -> list[Row]:
         ("Threads", str(around.threads)),
         *limits(around),
         *((name, version) for name, version in around.packages.items()),
-        ("Peak memory", _megabytes(record.peak_bytes)),
+        ("Peak memory on the target's device", _megabytes(record.peak_bytes)),
         ("Warm-up", "each model, at each width of its passes, before the first lane"),
     ]
 
