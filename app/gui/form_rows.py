@@ -43,7 +43,7 @@ PAIR_ROWS = (
         "draft_precision",
         "Draft's precision",
         "How the draft model's weights are held. The default is the pair's own, or else the "
-        "target's.",
+        "target's where this model's device can take it.",
         lambda: Choice(PRECISIONS),
     ),
     RowSpec(
