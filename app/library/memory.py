@@ -169,6 +169,11 @@ def cache_bytes(size: ModelSize, precision: Precision, tokens: int) -> int:
     return 2 * shape.layers * shape.key_value_heads * shape.head_size * room * _bytes(precision)
 
 
+def never_on(device: str) -> Precision:
+    """The precision that no device of this kind takes."""
+    return "fp16" if _is_cpu(device) else "int8"
+
+
 def _draft_weights(plan: Plan) -> int:
     if plan.draft is None:
         return 0
