@@ -7,6 +7,7 @@ a guess that is tested all the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,8 +18,10 @@ from torch import Tensor
 class DraftStop(Protocol):
     """Ends a draft early."""
 
-    def before(self, law: Tensor) -> str:
-        """Why no guess is to be drawn from this law [width]; empty to go on."""
+    def before(self, law: Callable[[], Tensor]) -> str:
+        """Why no guess is to be drawn from this law [width], which is computed once, when it is
+        first asked for; empty to go on.
+        """
         ...
 
     def behind(self, probability: Tensor) -> str:
@@ -35,7 +38,7 @@ class ConfidenceStop:
 
     threshold: float
 
-    def before(self, law: Tensor) -> str:
+    def before(self, law: Callable[[], Tensor]) -> str:
         """Never ends it here."""
         return ""
 
@@ -54,9 +57,10 @@ class EntropyStop:
     factor: float
     threshold: float
 
-    def before(self, law: Tensor) -> str:
+    def before(self, law: Callable[[], Tensor]) -> str:
         """Ends it by the law's entropy in nats, before anything is drawn."""
-        entropy = -torch.xlogy(law, law).sum()
+        chances = law()
+        entropy = -torch.xlogy(chances, chances).sum()
         bound = 1.0 - float((self.factor * entropy).sqrt())
         return "the draft's entropy was high" if bound < self.threshold else ""
 

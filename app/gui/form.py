@@ -24,10 +24,11 @@ from app.run.rules import RULES
 from app.run.settings import OptionValue, Precision, RunSettings, Sampling
 
 _OFFERS: dict[str, Mapping[str, Offer]] = {
+    "method": METHODS,
     "draft_length_policy": LENGTH_POLICIES,
     "rule": RULES,
 }
-"""What the rows of every method offer that has options of its own."""
+"""What rows offer that has options of its own."""
 
 
 class Form(QWidget):
@@ -276,7 +277,7 @@ class Form(QWidget):
         made once, and hidden.
         """
         grid = self._grid(())
-        self._add_options(grid, "method", METHODS)
+        self._add_options(grid, "method", _OFFERS["method"])
         for spec in METHOD_ROWS:
             self._add_row(grid, spec)
             self._add_options(grid, spec.name, _OFFERS.get(spec.name, {}))
@@ -370,11 +371,12 @@ class Form(QWidget):
         rows = self._option_rows.get((chosen_by, offer), {})
         return {name: row.field.get() for name, row in rows.items()}
 
-    def _put_options(self, chosen_by: str, offer: str, values: Mapping[str, OptionValue]) -> None:
-        rows = self._option_rows.get((chosen_by, offer), {})
-        for name, value in values.items():
-            if name in rows:
-                rows[name].field.put(value)
+    def _put_options(self, chosen_by: str, name: str, values: Mapping[str, OptionValue]) -> None:
+        """Shows these values, and the defaults of the options that are not named."""
+        offer = _OFFERS[chosen_by].get(name)
+        for option in offer.options if offer else ():
+            row = self._option_rows[chosen_by, name][option.name]
+            row.field.put(values.get(option.name, option.default))
 
     def _all_option_rows(self) -> list[Row]:
         return [row for rows in self._option_rows.values() for row in rows.values()]

@@ -165,8 +165,14 @@ def weights(size: ModelSize, precision: Precision, device: str) -> int:
 
 def cache_bytes(size: ModelSize, precision: Precision, tokens: int) -> int:
     """Bytes of the keys and values of one session with room for so many tokens."""
-    shape, room = size.shape, -(-tokens // CACHE_STEP) * CACHE_STEP
-    return 2 * shape.layers * shape.key_value_heads * shape.head_size * room * _bytes(precision)
+    shape = size.shape
+    numbers = 2 * shape.layers * shape.key_value_heads * shape.head_size
+    return numbers * _room(tokens) * _bytes(precision)
+
+
+def _room(tokens: int) -> int:
+    """The tokens that a cache has room for."""
+    return -(-tokens // CACHE_STEP) * CACHE_STEP
 
 
 def never_on(device: str) -> Precision:
@@ -204,8 +210,9 @@ def _caches(plan: Plan) -> tuple[int, int]:
         tokens = min(tokens, plan.draft.shape.context_length or tokens)
         ahead = cache_bytes(plan.draft, plan.draft_precision, tokens)
     if plan.drafter == "head" and plan.head is not None:
-        numbers = 2 * plan.head.shared_heads * plan.head.head_size + plan.head.hidden
-        fast += numbers * tokens * _bytes(plan.precision)
+        held = 2 * plan.head.shared_heads * plan.head.head_size * _room(tokens)
+        features = plan.head.hidden * tokens
+        fast += (held + features) * _bytes(plan.precision)
     if not plan.baseline:
         return fast, ahead
     return (fast + plain, ahead) if plan.at_once else (max(fast, plain), ahead)

@@ -62,6 +62,18 @@ def card_state(device: torch.device) -> CardState:
     return CardState(reasons, _used_elsewhere(nvml, card), held)
 
 
+def card_memory(number: int) -> tuple[int, int] | None:
+    """Bytes of a card that are free, and that there are, as NVML tells them: torch would open a
+    context on the card, which takes memory itself. None where NVML is missing or does not know.
+    """
+    handle = _handle(number)
+    if handle is None:
+        return None
+    nvml, card = handle
+    told = _asked(nvml, "nvmlDeviceGetMemoryInfo", card)
+    return None if told is None else (int(told.free), int(told.total))
+
+
 def _used_elsewhere(nvml: Any, card: Any) -> float | None:
     """None unless the driver also names this process: else its numbers are not ours to tell."""
     samples = _asked(nvml, "nvmlDeviceGetProcessUtilization", card, 0) or []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import psutil
 import torch
 
+from app.models.card import card_memory
 from app.run.preparation import DeviceMemory
 
 
@@ -18,7 +19,7 @@ def _cards() -> list[DeviceMemory]:
     found = []
     for number in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
         try:
-            free, total = torch.cuda.mem_get_info(number)
+            free, total = card_memory(number) or torch.cuda.mem_get_info(number)
         except RuntimeError:  # the memory for a context of ours may be lacking already
             continue
         # What this process holds unused is free for it, though the driver does not say so.

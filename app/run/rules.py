@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from app.run.options import Offer, Option, named
 from app.run.problems import Problem
-from app.run.settings import RunSettings
+from app.run.settings import OptionValue, RunSettings
+
+FLY_WINDOW = 6
+"""FLy's own window. Source: arXiv 2511.22972."""
 
 
 class Rule(Offer, frozen=True, kw_only=True):
@@ -17,12 +22,23 @@ class Rule(Offer, frozen=True, kw_only=True):
     greedy_at_zero: bool = True
     """Whether it is the greedy rule at temperature 0."""
     longer_than: str = ""
-    """The option that drafts have to be longer than, or it keeps nothing more than exact."""
+    """The option that drafts have to be longer than, or it keeps nothing more than exact; 0 is
+    FLy's own window, or what the drafts have room for.
+    """
 
     @staticmethod
     def named(name: str) -> Rule:
         """The rule of this name; Problem if there is none."""
         return named(name, RULES, "rule")
+
+    def fitted(
+        self, options: Mapping[str, OptionValue], draft_length: int
+    ) -> dict[str, OptionValue]:
+        """These options, with a window that is left open fitted into drafts of this length."""
+        fitted = dict(options)
+        if self.longer_than and not fitted.get(self.longer_than):
+            fitted[self.longer_than] = max(min(FLY_WINDOW, draft_length - 1), 1)
+        return fitted
 
 
 RULES: dict[str, Rule] = {
@@ -106,9 +122,10 @@ RULES: dict[str, Rule] = {
                 Option(
                     "window",
                     "Window",
-                    "Guesses that have to agree; drafts have to be longer than it.",
-                    6,
-                    1,
+                    "Guesses that have to agree; drafts have to be longer than it. 0 takes 6, or "
+                    "fewer where the draft length asks for it.",
+                    0,
+                    0,
                     63,
                 ),
                 Option(
@@ -164,7 +181,7 @@ RULES: dict[str, Rule] = {
 def check_rule(settings: RunSettings) -> None:
     """Raises Problem for a rule that there is not, or that cannot work in this run."""
     rule = Rule.named(settings.rule)
-    options = rule.filled(settings.rule_options)
+    options = rule.fitted(rule.filled(settings.rule_options), settings.draft_length)
     least = int(options.get(rule.longer_than, -1))
     if settings.method != "nothing" and settings.draft_length <= least:
         raise Problem(
@@ -172,6 +189,30 @@ def check_rule(settings: RunSettings) -> None:
             f"the draft length is {settings.draft_length}.",
             f"Raise the draft length, or lower the {rule.longer_than}.",
         )
+    if rule.name == "synthetic":
+        rates_of(str(options["rates"]), float(options["length"]))
+
+
+def rates_of(written: str, length: float) -> list[float]:
+    """Rates of acceptance as written, with commas between them; for none, those of a mean
+    acceptance length.
+
+    The length counts the target's own token. It is reached with the least spread, as in vLLM: so
+    many guesses are always kept, the next one now and then. Raises Problem.
+    """
+    if not written.strip():
+        return [min(max(length - place, 0.0), 1.0) for place in range(1, int(length) + 2)]
+    try:
+        rates = [float(part) for part in written.split(",")]
+    except ValueError:
+        rates = []
+    pairs = zip([1.0, *rates], rates, strict=False)
+    if not rates or not all(0.0 <= now <= last for last, now in pairs):
+        raise Problem(
+            f"{written!r} are no acceptance rates.",
+            "Give numbers from 0 to 1 that never rise, with commas between them: 0.8, 0.6, 0.4.",
+        )
+    return rates
 
 
 def is_lossy(settings: RunSettings) -> bool:

@@ -74,7 +74,12 @@ class LaneMaker:
     def rule(self) -> Verifier:
         """The rule that decides in both lanes."""
         settings = self.settings
-        return make_verifier(settings.rule, settings.sampling, settings.rule_options)
+        return make_verifier(
+            settings.rule,
+            settings.sampling,
+            settings.rule_options,
+            draft_length=settings.draft_length,
+        )
 
     @property
     def lossless(self) -> bool:

@@ -7,8 +7,9 @@ import torch
 
 from app.decoding.draft_length import Fixed, Heuristic
 from app.decoding.draft_stop import ConfidenceStop, EntropyStop
+from app.decoding.proposers.draft_head import DraftHead
 from app.run.settings import Sampling
-from toys import ScriptedLM, draft_model, make_lane, next_is, run, sessions
+from toys import Script, ScriptedLM, draft_model, make_lane, next_is, run, sessions
 
 
 def lengths(policy, rounds):
@@ -38,9 +39,9 @@ def test_a_fixed_length_learns_nothing():
 def test_the_entropy_bound_by_hand():
     law = torch.tensor([0.5, 0.25, 0.25, 0.0])
     bound = 1 - math.sqrt(0.2 * 1.5 * math.log(2))
-    assert EntropyStop(0.2, bound + 1e-4).before(law)
-    assert not EntropyStop(0.2, bound - 1e-4).before(law)
-    assert not EntropyStop(0.2, 1.0).before(torch.tensor([0.0, 1.0]))
+    assert EntropyStop(0.2, bound + 1e-4).before(lambda: law)
+    assert not EntropyStop(0.2, bound - 1e-4).before(lambda: law)
+    assert not EntropyStop(0.2, 1.0).before(lambda: torch.tensor([0.0, 1.0]))
     assert not EntropyStop(0.2, 0.9).behind(torch.tensor(0.0))
 
 
@@ -86,6 +87,43 @@ def test_a_draft_may_end_before_its_first_guess():
     found = chain(EntropyStop(0.2, 1.0))
     assert {round_.drafted for round_ in found.rounds} == {0}
     assert found.token_ids == list(range(11, 35))
+
+
+def drafted(proposer, text, *, limit):
+    """A draft behind this text, of a model that goes on by one."""
+    script = Script(next_is(lambda prefix: (prefix[-1] + 1) % 64))
+    asking, answer = proposer.propose(text, limit=limit, round_=0), None
+    while True:
+        try:
+            request = asking.send(answer)
+        except StopIteration as ended:
+            return ended.value
+        answer = script.answer(request)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("stop", [None, ConfidenceStop(0.0), EntropyStop(0.2, 0.0)])
+@pytest.mark.parametrize("kind", ["draft model", "head"])
+def test_a_guess_computes_its_law_at_most_once(kind, stop, temperature, monkeypatch):
+    sampling = Sampling(temperature=temperature)
+    if kind == "head":
+        proposer = DraftHead(
+            sampling=sampling,
+            ids=torch.arange(64),
+            width=64,
+            prompt_length=1,
+            end_ids=(),
+            stop=stop,
+        )
+    else:
+        proposer = draft_model(width=64, sampling=sampling, stop=stop)
+    computed = []
+    softmax = torch.softmax
+    monkeypatch.setattr(
+        torch, "softmax", lambda *given, **named: computed.append(0) or softmax(*given, **named)
+    )
+    assert len(drafted(proposer, [1, 2], limit=5)) == 5
+    assert len(computed) == (0 if stop is None and sampling.greedy else 5)
 
 
 @pytest.mark.parametrize("stop", [ConfidenceStop(0.4), EntropyStop(0.2, 0.5)])

@@ -14,11 +14,11 @@ from app.decoding.verifiers import make_verifier
 from app.decoding.verifiers.ensemble import Ensemble
 from app.decoding.verifiers.fly import Fly
 from app.decoding.verifiers.lenience import Lenience
-from app.decoding.verifiers.synthetic import Synthetic, rates_of
+from app.decoding.verifiers.synthetic import Synthetic
 from app.decoding.verifiers.typical import Typical
 from app.models.session import Block
 from app.run.problems import Problem
-from app.run.rules import RULES
+from app.run.rules import RULES, rates_of
 from app.run.settings import Sampling
 from app.theory.small_rules import Rule, law_of_round, likeliest, normalised
 from oracles import GAMMA, VOCABULARY, law_of_rounds, random_table, rows_with
@@ -167,6 +167,14 @@ def test_both_readings_of_flys_window(agreeing, behind, vllm, paper):
         verdict = _verdict(verifier, guesses, rows, None)
         assert int(verdict.accepted) == expected
         assert int(verdict.next) == 3
+
+
+def test_fly_left_open_takes_back_what_drafts_of_the_runs_length_have_room_for():
+    # A draft of four has room for three guesses that agree behind a wrong one; of five for four.
+    rows = TargetRows(_unsure(5), Sampling())
+    for draft_length, expected in ((4, 4), (5, 0)):
+        verifier = make_verifier("fly", Sampling(), draft_length=draft_length)
+        assert int(_verdict(verifier, [1, 3, 3, 3], rows, None).accepted) == expected
 
 
 def _unsure(rows: int) -> torch.Tensor:

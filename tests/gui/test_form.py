@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from PySide6.QtCore import QLocale, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
@@ -14,6 +15,7 @@ from app.gui.prompt_field import PromptField
 from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry
 from app.library.overview import Overview, PairStanding
+from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS
 from app.run.options import Option
 from app.run.preparation import DeviceMemory, Prepare, preparation
@@ -404,6 +406,30 @@ def test_a_rules_options_stand_below_it_and_are_sent(form):
     assert found.rule_options == {"window": 3, "reading": "paper", "entropy": 0.3}
     form.fill(RunSettings("embedded", "Hi", rule="synthetic", rule_options={"rates": "0.5"}))
     assert settings(form).rule_options == {"length": 2.0, "rates": "0.5"}
+
+
+def test_options_that_are_not_named_take_their_defaults(form):
+    typed = {("method", "ngram"): "longest", ("rule", "fly"): "window",
+             ("draft_length_policy", "heuristic"): "start"}  # fmt: skip
+    for chosen, name in typed.items():
+        form._option_rows[chosen][name].field.put(7)
+    form.fill(
+        RunSettings(
+            "embedded", "Hi", method="ngram", method_options={"shortest": 2}, rule="fly",
+            rule_options={"entropy": 0.5}, draft_length_policy="heuristic",
+        )
+    )  # fmt: skip
+    found = settings(form)
+    assert found.method_options == METHODS["ngram"].filled({"shortest": 2})
+    assert found.rule_options == RULES["fly"].filled({"entropy": 0.5})
+    assert found.draft_length_options == LENGTH_POLICIES["heuristic"].filled({})
+
+
+def test_a_pairs_rule_comes_with_its_own_options_alone(form):
+    form._option_rows["rule", "fly"]["window"].field.put(7)
+    pair = PairEntry("p", "A pair", "smollm2-135m-instruct", "ngram", rule="fly")
+    form.take_catalogue(msgspec.structs.replace(form._catalogue, pairs=(pair,)))
+    assert settings(form).rule_options == RULES["fly"].filled({})
 
 
 def test_lossy_rules_say_so_where_they_are_chosen(form):

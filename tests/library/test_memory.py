@@ -140,8 +140,8 @@ def test_a_head_is_counted_with_the_output_rows_that_it_copies(llama):
     found = estimate(plan)[0]
     assert found.draft == 4 * (matrices + 32 * 100)
     beside = estimate(msgspec.structs.replace(plan, drafter="nothing"))[0]
-    # A layer's keys and values for each token, and the target's feature of it.
-    assert found.caches - beside.caches == 4 * 10 * (2 * 2 * 8 + 32)
+    # A layer's keys and values, with room for 16 tokens, and the target's feature of each of ten.
+    assert found.caches - beside.caches == 4 * (16 * 2 * 2 * 8 + 10 * 32)
 
 
 def test_no_text_is_longer_than_the_models_own_context(llama):

@@ -1,8 +1,11 @@
 """What is free on each device, as its driver or the system tells it."""
 
+from types import SimpleNamespace
+
 import psutil
 import torch
 
+from app.models import card
 from app.models.devices import device_memory
 
 
@@ -28,10 +31,49 @@ def test_each_card_is_asked_and_one_that_does_not_answer_is_left_out(monkeypatch
     }
     for name, answer in answers.items():
         monkeypatch.setattr(torch.cuda, name, answer)
+    monkeypatch.setattr(card, "_handle", lambda number: None)
     cards = [one for one in device_memory() if one.name.startswith("cuda")]
     assert [(one.name, one.title) for one in cards] == [("cuda:0", "Card 0"), ("cuda:2", "Card 2")]
     # What this process keeps without using it is free for what it loads next.
     assert [one.free_bytes for one in cards] == [7_300, 7_302]
+
+
+class OfTwoCards:
+    """NVML, which knows the memory of the first card alone."""
+
+    NVMLError = RuntimeError
+
+    def nvmlDeviceGetMemoryInfo(self, number):
+        if number == 1:
+            raise self.NVMLError("Not Supported")
+        return SimpleNamespace(free=7_000, total=16_000)
+
+
+def test_a_card_is_asked_through_torch_only_where_nvml_does_not_tell(monkeypatch):
+    # torch opens a context on every card that it asks, which takes some hundred MB of each.
+    asked = []
+
+    def told(number):
+        asked.append(number)
+        return (5_000, 24_000)
+
+    answers = {
+        "is_available": lambda: True,
+        "device_count": lambda: 2,
+        "mem_get_info": told,
+        "memory_reserved": lambda number: 500,
+        "memory_allocated": lambda number: 200,
+        "get_device_name": lambda number: f"Card {number}",
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(torch.cuda, name, answer)
+    monkeypatch.setattr(card, "_handle", lambda number: (OfTwoCards(), number))
+    cards = [one for one in device_memory() if one.name.startswith("cuda")]
+    assert [(one.free_bytes, one.total_bytes) for one in cards] == [
+        (7_300, 16_000),
+        (5_300, 24_000),
+    ]
+    assert asked == [1]
 
 
 def test_apples_gpu_has_no_more_than_the_machine(monkeypatch):

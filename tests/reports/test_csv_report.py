@@ -16,11 +16,12 @@ from app.run.flags import Flag
 from app.run.settings import Message, RunSettings, Sampling
 
 TEXTS = {
-    *("pair", "prompt", "system", "continues", "method", "rule", "order", "detail"),
+    *("pair", "prompt", "system", "continues", "method", "draft_length_policy", "rule"),
+    *("order", "detail"),
     *("app", "python", "platform", "processor"),
     *("name", "folder", "precision_note", "attention", "rewind_note", "rows_note", "kernel"),
 }
-TEXTS_OR_NULL = {"precision", "draft_precision", "device", "driver"}
+TEXTS_OR_NULL = {"precision", "draft_precision", "device", "draft_device", "driver"}
 EVERYTHING = "".join(HOSTILE)
 SETTINGS = RunSettings(
     pair=EVERYTHING,
@@ -33,7 +34,10 @@ SETTINGS = RunSettings(
     method="draft-model",
     method_options={"=longest": 3, "half": 0.5, "yes": True, "words": "-1"},
     draft_length=7,
+    draft_length_policy="null",
+    draft_length_options={"start": 3, "=words": "=1+1"},
     rule="greedy",
+    rule_options={"threshold": 0.25, "reading": EVERYTHING},
     sampling=Sampling(0.7, 40, 0.95, 1e-05, 1.1, -0.5, -(2**63)),
     max_new_tokens=99,
     stop_strings=HOSTILE,
@@ -41,6 +45,8 @@ SETTINGS = RunSettings(
     precision="bf16",
     draft_precision=None,
     device="cuda:0",
+    draft_device="-cpu",
+    allow_offload=True,
     context_length=4096,
     baseline=False,
     repetitions=3,
@@ -74,6 +80,12 @@ def rebuilt(facts, part, kind):
             text = way[-1] in TEXTS or (way[-1] in TEXTS_OR_NULL and value != "null")
             holder[way[-1]] = value if text else json.loads(value)
     return msgspec.convert(plain, kind)
+
+
+def test_the_settings_tried_here_are_not_the_defaults():
+    default = RunSettings("", "")
+    same = [f for f in SETTINGS.__struct_fields__ if getattr(SETTINGS, f) == getattr(default, f)]
+    assert same == ["draft_precision"]
 
 
 @given(some.text() | some.text(alphabet="'=+-@\t\r\n␀0\x00"))

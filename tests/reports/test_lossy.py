@@ -12,6 +12,7 @@ from app.history.entry import entry_of
 from app.reports import summarise, write_report
 from app.reports.bench_report import BENCH_FORMATS
 from app.reports.bench_summary import summarise_bench
+from app.reports.html.facts import to_repeat, what_ran
 from app.run.figures import FIGURES, agreement, badge, promise, standing
 from app.run.metrics import leniency_share, same_text
 from app.run.rules import RULES, is_lossy, same_text_due
@@ -58,6 +59,13 @@ def test_a_bench_marks_its_ways(suffix):
         summary = summarise_bench([("p", "a", make())])
         text = "".join(BENCH_FORMATS[suffix](summary).values())
         assert ("LOSSY (lenience)" in text) == marked
+
+
+def test_a_report_tells_the_window_that_was_at_work():
+    record = run_record(rule="fly", rule_options={"entropy": 0.5}, draft_length=4)
+    told = dict(row for table in to_repeat(record) for row in table.rows)
+    assert told["rule options"] == "window 3, reading vllm, entropy 0.5"
+    assert dict(what_ran(record))["Rule"].startswith("FLy (deferred rejection), window 3,")
 
 
 def test_a_lossy_run_has_a_text_of_its_own():

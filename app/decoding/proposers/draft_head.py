@@ -6,7 +6,7 @@ the run's sampling settings, over the tokens that it can guess; any other token 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from app.decoding.contracts import row_at
 from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.guess_draws import GuessDraws
 from app.decoding.proposers.one_by_one import Guess, OneByOne
-from app.decoding.sampling import Penalties, warp
+from app.decoding.sampling import Penalties
 from app.models.session import Block
 from app.run.settings import Sampling
 
@@ -54,14 +54,22 @@ class DraftHead(OneByOne):
             return 0, "there is no feature to guess from yet"
         return min(limit, self._length) if self._length else limit, ""
 
-    def guess(self, scores: Tensor, text: Sequence[int], *, round_: int, slot: int) -> Guess:
+    def guess(
+        self,
+        scores: Tensor,
+        law: Callable[[], Tensor],
+        text: Sequence[int],
+        *,
+        round_: int,
+        slot: int,
+    ) -> Guess:
         """One token's id in the target, and the law it was drawn from."""
         finite = torch.isfinite(scores.amax())
         if self._sampling.greedy:
             return Guess(row_at(self._ids, scores.argmax()), None, finite)
-        own = warp(scores[None], self._sampling)[0]
-        law = own.new_zeros(self._width).index_copy_(0, self._ids, own)
-        return Guess(self._draws.pick(law, text, round_=round_, slot=slot), law, finite)
+        own = law()
+        whole = own.new_zeros(self._width).index_copy_(0, self._ids, own)
+        return Guess(self._draws.pick(whole, text, round_=round_, slot=slot), whole, finite)
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised logits [vocabulary] over the tokens that the head can guess."""

@@ -6,7 +6,7 @@ sampling settings, and its law is handed on exactly as it was drawn from.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch import Tensor
 from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.guess_draws import GuessDraws
 from app.decoding.proposers.one_by_one import Guess, OneByOne
-from app.decoding.sampling import Penalties, warp
+from app.decoding.sampling import Penalties
 from app.models.pair import DraftWidths
 from app.models.session import Block
 from app.run.settings import Sampling
@@ -58,13 +58,21 @@ class DraftModel(OneByOne):
             return text
         return [token if token < rows else 0 for token in text]
 
-    def guess(self, scores: Tensor, text: Sequence[int], *, round_: int, slot: int) -> Guess:
+    def guess(
+        self,
+        scores: Tensor,
+        law: Callable[[], Tensor],
+        text: Sequence[int],
+        *,
+        round_: int,
+        slot: int,
+    ) -> Guess:
         """One token, and the law it was drawn from."""
         finite = torch.isfinite(scores.amax())
         if self._sampling.greedy:
             return Guess(scores.argmax(), None, finite)
-        law = warp(scores[None], self._sampling)[0]
-        return Guess(self._draws.pick(law, text, round_=round_, slot=slot), law, finite)
+        own = law()
+        return Guess(self._draws.pick(own, text, round_=round_, slot=slot), own, finite)
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised fp32 logits [target width]; ids that are not shared have none."""

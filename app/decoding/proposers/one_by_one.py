@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import torch
 from torch import Tensor
@@ -57,8 +58,16 @@ class OneByOne(ABC):
         """The penalised fp32 logits behind the text and the block, from a row of the session's."""
 
     @abstractmethod
-    def guess(self, scores: Tensor, text: Sequence[int], *, round_: int, slot: int) -> Guess:
-        """The guess that is taken or drawn by these scores."""
+    def guess(
+        self,
+        scores: Tensor,
+        law: Callable[[], Tensor],
+        text: Sequence[int],
+        *,
+        round_: int,
+        slot: int,
+    ) -> Guess:
+        """The guess that is taken by these scores, or drawn from the law that they stand for."""
 
     def readable(self, text: Sequence[int]) -> Sequence[int]:
         """The text as the session can read it."""
@@ -79,18 +88,19 @@ class OneByOne(ABC):
             assert isinstance(reading, Reading)
             self._prompt_read = True
             scores = self.scores(reading.logits[-1], text, block)
-            if ended := self._stop.before(self._belief(scores)) if self._stop else "":
+            law = cache(partial(self._belief, scores))
+            if ended := self._stop.before(law) if self._stop else "":
                 break
-            made.append(self.guess(scores, text, round_=round_, slot=slot))
+            made.append(self.guess(scores, law, text, round_=round_, slot=slot))
             block.append(made[-1].token)
-            if ended := "end of text" if self._ended(block) else self._behind(made[-1], scores):
+            if ended := "end of text" if self._ended(block) else self._behind(made[-1], law):
                 break
         if not made:
             return Draft(Block(), stop=ended)
         laws = [one.law for one in made if one.law is not None]
         finite = torch.stack([one.finite for one in made]).all()
-        law = torch.stack(laws) if laws else None
-        return Draft(block, law, self.source, ended or stop, finite=finite)
+        drawn_from = torch.stack(laws) if laws else None
+        return Draft(block, drawn_from, self.source, ended or stop, finite=finite)
 
     def _catch_up(self, text: Sequence[int]) -> Asking:
         """Reads what is longer than one chunk, so that a stop takes effect within one pass."""
@@ -107,12 +117,11 @@ class OneByOne(ABC):
             return torch.softmax(scores, dim=-1)
         return warp(scores[None], self._sampling)[0]
 
-    def _behind(self, made: Guess, scores: Tensor) -> str:
+    def _behind(self, made: Guess, law: Callable[[], Tensor]) -> str:
         """Why the draft ends behind this guess; empty to go on."""
         if self._stop is None:
             return ""
-        law = made.law
-        sure = self._belief(scores).amax() if law is None else row_at(law, made.token)
+        sure = law().amax() if made.law is None else row_at(made.law, made.token)
         return self._stop.behind(sure)
 
     def _ended(self, block: Block) -> bool:

@@ -13,11 +13,11 @@ from app.decoding.verifiers.fly import Fly
 from app.decoding.verifiers.greedy import Greedy
 from app.decoding.verifiers.lenience import Lenience
 from app.decoding.verifiers.sample_match import SampleMatch
-from app.decoding.verifiers.synthetic import Synthetic, rates_of
+from app.decoding.verifiers.synthetic import Synthetic
 from app.decoding.verifiers.typical import Typical
 from app.run.problems import Problem
-from app.run.rules import Rule
-from app.run.settings import OptionValue, Sampling
+from app.run.rules import Rule, rates_of
+from app.run.settings import LONGEST_DRAFT, OptionValue, Sampling
 
 Options = Mapping[str, OptionValue]
 
@@ -47,12 +47,18 @@ _MAKERS: dict[str, Callable[[Options], Verifier]] = {
 }
 
 
-def make_verifier(name: str, sampling: Sampling, options: Options | None = None) -> Verifier:
-    """The rule of this name; options that are not given take their defaults. At temperature 0 most
-    rules are the greedy one.
+def make_verifier(
+    name: str,
+    sampling: Sampling,
+    options: Options | None = None,
+    *,
+    draft_length: int = LONGEST_DRAFT,
+) -> Verifier:
+    """The rule of this name for drafts of at most this length; options that are not given take
+    their defaults. At temperature 0 most rules are the greedy one.
     """
     rule = Rule.named(name)
-    filled = rule.filled(options or {})
+    filled = rule.fitted(rule.filled(options or {}), draft_length)
     if name == Greedy.name and not sampling.greedy:
         raise Problem(
             f"The greedy rule draws nothing, but the temperature is {sampling.temperature:g}.",

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from app.decoding.contracts import Draft, Draws, TargetRows, Verdict
 from app.decoding.verifiers.lossy import lossy_verdict
 from app.models.machine import on_device
-from app.run.problems import Problem
 
 
 class Synthetic:
@@ -32,24 +31,3 @@ class Synthetic:
         values = [*self._chances, *missing][: len(draft)]
         chance = on_device(values, draws.accept.dtype, rows.logits.device)
         return lossy_verdict(draft, rows, draws, chance=chance)
-
-
-def rates_of(written: str, length: float) -> list[float]:
-    """The rates as written, with commas between them; for none, those of a mean acceptance length.
-
-    The length counts the target's own token. It is reached with the least spread, as in vLLM: so
-    many guesses are always kept, the next one now and then. Raises Problem.
-    """
-    if not written.strip():
-        return [min(max(length - place, 0.0), 1.0) for place in range(1, int(length) + 2)]
-    try:
-        rates = [float(part) for part in written.split(",")]
-    except ValueError:
-        rates = []
-    pairs = zip([1.0, *rates], rates, strict=False)
-    if not rates or not all(0.0 <= now <= last for last, now in pairs):
-        raise Problem(
-            f"{written!r} are no acceptance rates.",
-            "Give numbers from 0 to 1 that never rise, with commas between them: 0.8, 0.6, 0.4.",
-        )
-    return rates

@@ -71,8 +71,16 @@ def _lengths(settings: RunSettings) -> str:
 
 
 def _rule(settings: RunSettings) -> str:
-    known = RULES.get(settings.rule, Rule(settings.rule, settings.rule, "", lossless=True))
-    return known.words(settings.rule_options)
+    return _known_rule(settings).words(_rule_options(settings))
+
+
+def _known_rule(settings: RunSettings) -> Rule:
+    return RULES.get(settings.rule, Rule(settings.rule, settings.rule, "", lossless=True))
+
+
+def _rule_options(settings: RunSettings) -> dict[str, OptionValue]:
+    """What was given, and a window as it was at work."""
+    return _known_rule(settings).fitted(settings.rule_options, settings.draft_length)
 
 
 def _filled(offer: Offer | None, given: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
@@ -144,7 +152,7 @@ def _settings(record: RunRecord) -> list[Row]:
         ("draft length γ", str(settings.draft_length)),
         ("draft length chosen by", _lengths(settings)),
         ("rule", settings.rule),
-        ("rule options", _pairs(_filled(RULES.get(settings.rule), settings.rule_options))),
+        ("rule options", _pairs(_filled(RULES.get(settings.rule), _rule_options(settings)))),
         *drawn,
         ("seed", str(sampling.seed)),
         ("most new tokens", str(settings.max_new_tokens)),
