@@ -151,6 +151,7 @@ def fit(
 ) -> None:
     """Tell whether a pair fits into the memory that is free now; exit code 0 if it does."""
     from app.models.devices import device_memory  # torch takes seconds
+    from app.studies.workbench import Workbench
 
     devices = device_memory()
     wish = Wish(
@@ -159,8 +160,10 @@ def fit(
         draft_precision=draft_precision,
         device=device,
         draft_device=draft_device,
+        at_once=False,
     )
-    found = fit_plan(plan_of(sizes_of(catalogue(), pair), wish, devices), devices)
+    plan = plan_of(sizes_of(catalogue(), pair), wish, devices)
+    found = fit_plan(plan, devices, refused=Workbench(catalogue()).refusals())
     show_fit(results(), found)
     raise typer.Exit(1 if found.verdict == "does not fit" else 0)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from app.gui.colours import Colours
 from app.gui.memory_bar import MemoryBar
 from app.library.catalogue import Catalogue
-from app.library.fitting import fit
+from app.library.fitting import Refused, fit
 from app.library.memory_plan import PairSizes, Wish, plan_of, sizes_of
 from app.run.preparation import DeviceMemory
 from app.run.problems import Problem
@@ -24,6 +24,7 @@ class MemoryDesk:
         self.bar = MemoryBar(colours)
         self._catalogue = catalogue
         self._devices: tuple[DeviceMemory, ...] = ()
+        self._refused: Refused = {}
         self._sizes: tuple[str, PairSizes | None] | None = None
 
     def take_catalogue(self, catalogue: Catalogue) -> None:
@@ -35,6 +36,10 @@ class MemoryDesk:
         """Compares with what is free on these; nothing is shown while none is known."""
         self._devices = tuple(devices)
         self.forget()
+
+    def take_refused(self, refused: Refused) -> None:
+        """Proposes nothing any more that a device cannot take."""
+        self._refused = refused
 
     def forget(self) -> None:
         """Reads the sizes of the pair anew: it may have been fetched since."""
@@ -59,7 +64,7 @@ class MemoryDesk:
             baseline=settings.baseline,
         )
         plan = plan_of(sizes, wish, self._devices)
-        self.bar.show_fit(fit(plan, self._devices, earlier=True))
+        self.bar.show_fit(fit(plan, self._devices, refused=self._refused, earlier=True))
 
     def _sizes_of(self, pair: str) -> PairSizes | None:
         """The sizes of a pair; None where no one tells them."""

@@ -13,7 +13,7 @@ from app.gui.memory_bar import MemoryBar
 from app.gui.models_page import ModelsPage
 from app.gui.plain import label, scaled_font, tip
 from app.library.entries import PairEntry
-from app.library.fitting import fit
+from app.library.fitting import Refused, fit
 from app.library.inventory import Listed
 from app.library.memory_plan import PairSizes, Wish, model_size, plan_of
 from app.library.model_size import ModelSize
@@ -30,6 +30,7 @@ class ModelsFit:
     def __init__(self, page: ModelsPage, background: Background, colours: Colours) -> None:
         self._page, self._background = page, background
         self._devices: tuple[DeviceMemory, ...] = ()
+        self._refused: Refused = {}
         self.bar = MemoryBar(colours)
         self.heading = label(tone="muted")
         scaled_font(self.heading, 0.85)
@@ -49,6 +50,11 @@ class ModelsFit:
     def take_devices(self, devices: Sequence[DeviceMemory]) -> None:
         """Compares with what is free on these; nothing is shown while none is known."""
         self._devices = tuple(devices)
+        self.look()
+
+    def take_refused(self, refused: Refused) -> None:
+        """Proposes nothing any more that a device cannot take."""
+        self._refused = refused
         self.look()
 
     def look(self) -> None:
@@ -77,7 +83,8 @@ class ModelsFit:
                 "in the precision that this machine would choose."
             )
         )
-        self.bar.show_fit(fit(plan, self._devices, earlier=True))
+        shown = fit(plan, self._devices, refused=self._refused, earlier=True)
+        self.bar.show_fit(shown)
         self._place.show()
 
     def _hide(self, key: str, _problem: Problem) -> None:

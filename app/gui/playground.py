@@ -30,6 +30,7 @@ from app.gui.strips import Notice, ProgressStrip
 from app.gui.token_card import TokenCard
 from app.gui.verdict import Verdict
 from app.library.catalogue import Catalogue
+from app.library.fitting import Refused
 from app.run.figures import standing
 from app.run.preparation import DeviceMemory
 from app.run.record import RunRecord
@@ -75,6 +76,11 @@ class Playground(QWidget):
     def take_devices(self, devices: Sequence[DeviceMemory]) -> None:
         """Compares with what is free on these devices from now on."""
         self.memory.take_devices(devices)
+        self._renew_memory()
+
+    def take_refused(self, refused: Refused) -> None:
+        """Proposes nothing any more that a device cannot take."""
+        self.memory.take_refused(refused)
         self._renew_memory()
 
     def take_catalogue(self, catalogue: Catalogue) -> None:

@@ -237,6 +237,8 @@ class MainWindow(QMainWindow):
             self.count.ask()
         elif isinstance(message, PrecisionsRefused):
             self.page.form.refuse_precisions(message.reasons)
+            self.page.take_refused(message.reasons)
+            self.fit.take_refused(message.reasons)
         elif isinstance(message, Audited):
             self.page.notice.show_audit(message)
             if self._wants_other_models():

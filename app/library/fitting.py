@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
 import msgspec
 
-from app.library.memory import Held, Plan, estimate
+from app.library.memory import Held, Plan, estimate, never_on
 from app.library.model_size import ModelSize
 from app.run.preparation import DeviceMemory
 from app.run.settings import Precision
@@ -21,6 +21,11 @@ _SHORTEST = 512
 """Tokens below which no shorter context is proposed."""
 _SMALLER: tuple[Precision, ...] = ("fp32", "bf16", "nf4")
 """Precisions to be proposed, each smaller than the one before."""
+
+
+Refused = Mapping[str, Collection[str]]
+"""By kind of device ("cpu", "cuda"), the precisions that those of this machine cannot take."""
+_NOTHING: Refused = {}
 
 
 class Fit(msgspec.Struct, frozen=True):
@@ -52,9 +57,15 @@ class Fit(msgspec.Struct, frozen=True):
         return f"Does not fit: {needs}. {way}"
 
 
-def fit(plan: Plan, devices: Sequence[DeviceMemory], *, earlier: bool = False) -> Fit:
+def fit(
+    plan: Plan,
+    devices: Sequence[DeviceMemory],
+    *,
+    refused: Refused = _NOTHING,
+    earlier: bool = False,
+) -> Fit:
     """The verdict on a plan, beside what is free on these devices; `earlier`: what was free there
-    when the engine began.
+    when the engine began. Nothing is proposed that a device is known to refuse.
     """
     held = estimate(plan)
     verdict = _verdict(held, devices)
@@ -64,7 +75,7 @@ def fit(plan: Plan, devices: Sequence[DeviceMemory], *, earlier: bool = False) -
         change = next(
             (
                 words
-                for words, other in _changes(plan, devices)
+                for words, other in _changes(plan, devices, refused)
                 if _verdict(estimate(other), devices) != "does not fit"
             ),
             "",
@@ -93,7 +104,9 @@ def _pairs(
     return [(one, known[name]) for one, name in asked if name in known]
 
 
-def _changes(plan: Plan, devices: Sequence[DeviceMemory]) -> Iterator[tuple[str, Plan]]:
+def _changes(
+    plan: Plan, devices: Sequence[DeviceMemory], refused: Refused
+) -> Iterator[tuple[str, Plan]]:
     """What a person could change instead, in words, the cheapest to them first."""
     replace = msgspec.structs.replace
     tokens = min(plan.tokens, plan.target.shape.context_length or plan.tokens)
@@ -107,21 +120,36 @@ def _changes(plan: Plan, devices: Sequence[DeviceMemory]) -> Iterator[tuple[str,
             "a run in the terminal, whose lanes go one after the other",
             replace(plan, at_once=False),
         )
-    for precision in _below(plan.draft, plan.draft_precision) if plan.draft else ():
+    targets = [
+        one for one in _below(plan.target, plan.precision) if _takes(plan.device, one, refused)
+    ]
+    drafts = [
+        one
+        for one in (_below(plan.draft, plan.draft_precision) if plan.draft else ())
+        if _takes(plan.drafts_on, one, refused)
+    ]
+    for precision in drafts:
         yield (
             f"the draft model in {precision}",
             replace(plan, draft_precision=precision),
         )
-    for precision in _below(plan.target, plan.precision):
+    for precision in targets:
         yield f"the target in {precision}", replace(plan, precision=precision)
         yield f"the target in {precision}{beside}", replace(shortest, precision=precision)
-    both = plan.draft is not None and "nf4" in _below(plan.draft, plan.draft_precision)
-    for precision in _below(plan.target, plan.precision) if both else ():
+    for precision in targets if "nf4" in drafts else ():
         smallest = replace(shortest, precision=precision, draft_precision="nf4")
         yield f"the target in {precision}, the draft model in nf4{beside}", smallest
+    asked = {plan.precision, plan.draft_precision} if plan.draft else {plan.precision}
     for device in devices:
-        if device.name != plan.device:
+        there = all(_takes(device.name, one, refused) for one in asked)
+        if device.name != plan.device and there:
             yield f"the device {device.name}", replace(plan, device=device.name, draft_device="")
+
+
+def _takes(device: str, precision: Precision, refused: Refused) -> bool:
+    """Whether nothing is known that keeps a device from a precision."""
+    kind = device.partition(":")[0]
+    return precision != never_on(device) and precision not in refused.get(kind, ())
 
 
 def _below(size: ModelSize, precision: Precision) -> tuple[Precision, ...]:

@@ -11,7 +11,7 @@ from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, ModelEntry, PairEntry, WheelSource
 from app.library.head_folder import HeadShape, check_head
 from app.library.local_folder import find_on_disk
-from app.library.memory import Plan
+from app.library.memory import Plan, never_on
 from app.library.model_size import ModelSize, size_of, size_of_shape
 from app.library.sources import look
 from app.library.wheel import unpacked_member
@@ -117,8 +117,7 @@ def _beside(
     """A draft model's precision: the target's if that has one of ours, unless the draft's own is
     fixed, or no device of its kind takes the target's.
     """
-    never = "fp16" if device == "cpu" else "int8"
-    if target is None or target == never or draft.quantised is not None:
+    if target in (None, never_on(device)) or draft.quantised is not None:
         return _default(draft, device, devices)
     return target
 

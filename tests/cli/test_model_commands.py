@@ -3,12 +3,16 @@
 import json
 import shutil
 
+import msgspec
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models
 
+from app.cli import model_commands
+from app.library.fitting import fit
 from app.library.kept import converted_root
+from app.library.memory import estimate
 from app.models import devices
 from app.run.preparation import DeviceMemory
 from app.selftest.runs import PAIR
@@ -153,3 +157,23 @@ def test_fit_counts_a_draft_model_on_the_device_that_is_chosen_for_it(call, monk
     apart = call(*told, "--draft-device", "cpu")
     assert "cuda:0 [" in apart.out
     assert "cpu [" in apart.out
+
+
+def test_fit_counts_the_lanes_one_after_the_other_as_the_terminal_runs_them(call, monkeypatch):
+    write_tiny_pair()
+    told = ["models", "fit", PAIR, "--context", "512", "--precision", "bf16"]
+    free = DeviceMemory("cpu", "CPU", 1 << 40, 1 << 40)
+    monkeypatch.setattr(devices, "device_memory", lambda: (free,))
+    plans = []
+
+    def look(plan, *known, **more):
+        plans.append(plan)
+        assert "fp16" in more["refused"]["cpu"]  # no change is proposed that this machine refuses
+        return fit(plan, *known, **more)
+
+    monkeypatch.setattr(model_commands, "fit_plan", look)
+    assert call(*told).code == 0
+    at_once = estimate(msgspec.structs.replace(plans[0], at_once=True))[0].total
+    short = DeviceMemory("cpu", "CPU", at_once - 1, 1 << 40)
+    monkeypatch.setattr(devices, "device_memory", lambda: (short,))
+    assert call(*told).code == 0

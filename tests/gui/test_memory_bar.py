@@ -12,7 +12,7 @@ from app.library.fitting import fit
 from app.library.memory import PARTS, Plan, cache_bytes, estimate, weights
 from app.library.model_size import size_of_shape
 from app.library.shape import Shape
-from app.run.preparation import DeviceMemory
+from app.run.preparation import DeviceMemory, PrecisionsRefused
 from app.run.settings import RunSettings
 
 SHAPE = Shape(
@@ -156,3 +156,23 @@ def test_a_session_takes_room_for_its_text_and_no_more_than_a_context_allows(
 def test_the_window_says_of_which_moment_what_is_free_is(desk):
     desk.show(RunSettings(pair="p", prompt="a"))
     assert "that were free on Card when the engine began" in desk.bar.sentence.text()
+
+
+def test_no_change_is_proposed_that_a_device_refuses(desk):
+    desk.take_devices([cpu(2_500_000_000)])
+    settings = RunSettings(pair="p", prompt="a", max_new_tokens=10, precision="bf16")
+    desk.show(settings)
+    assert "in nf4" in desk.bar.sentence.text()
+    desk.take_refused({"cpu": {"nf4": "It needs bitsandbytes."}})
+    desk.show(settings)
+    assert "in nf4" not in desk.bar.sentence.text()
+    assert "Choose a smaller model." in desk.bar.sentence.text()
+
+
+def test_both_bars_of_the_window_hear_what_devices_refuse(window, play, monkeypatch):
+    heard = []
+    for bar in (window.page.memory, window.fit):
+        monkeypatch.setattr(bar, "take_refused", heard.append)
+    reasons = {"cpu": {"nf4": "It needs bitsandbytes."}}
+    play(PrecisionsRefused(reasons))
+    assert heard == [reasons, reasons]

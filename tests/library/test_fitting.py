@@ -87,6 +87,34 @@ def test_another_device_is_the_last_resort_and_nothing_is_promised_that_is_not_t
 
 
 @pytest.mark.parametrize(
+    ("changes", "refused"),
+    [
+        ({}, {"cuda": ["nf4"], "cpu": ["bf16"]}),
+        ({"precision": "fp16", "draft_precision": "fp16"}, {"cuda": {"nf4": "No bitsandbytes."}}),
+        ({"draft_precision": "fp16"}, {"cuda": ["nf4"]}),
+    ],
+)
+def test_nothing_is_proposed_that_a_device_cannot_take(changes, refused):
+    wide = msgspec.structs.replace(PLAN, tokens=512, at_once=False, **changes)
+    elsewhere = DeviceMemory("cpu", "CPU", 64_000_000_000, 64_000_000_000)
+    room = needs(precision="nf4", draft_precision="nf4", tokens=512, at_once=False)
+    places = [card(room), elsewhere]
+    assert fit(wide, places, refused=refused).change == ""
+    assert "nf4" in fit(wide, places).change
+
+
+def test_a_whole_number_precision_of_the_cpu_is_not_proposed_for_a_card():
+    elsewhere = DeviceMemory("cpu", "CPU", 1_000_000, 64_000_000_000)
+    held = msgspec.structs.replace(
+        PLAN, device="cpu", draft=None, drafter="nothing", tokens=512, at_once=False
+    )
+    refused = {"cpu": ["nf4", "bf16"]}
+    for precision, change in (("int8", ""), ("bf16", "the device cuda:0")):
+        plan = msgspec.structs.replace(held, precision=precision)
+        assert fit(plan, [elsewhere, card(64_000_000_000)], refused=refused).change == change
+
+
+@pytest.mark.parametrize(
     ("asked", "device", "draft_device", "taken"),
     [
         ("int8", "cpu", None, "int8"),
