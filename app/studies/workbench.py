@@ -124,10 +124,7 @@ class Workbench:
         As a turn of a conversation it goes on with what the turns before have read. Raises Problem
         and Cancelled only before RunStarted; later ones become RunEnded.
         """
-        settings.check()
-        Method.named(settings.method).filled(settings.method_options)
-        check_rule(settings)
-        check_lengths(settings)
+        _check(settings)
         pair = self.loaded(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings, conversation)
         for event in _events(run, maker, costing=costing, report=report, pause=pause):
@@ -139,9 +136,11 @@ class Workbench:
         Raises Problem for what a person can mend, Cancelled for a stop before the first text.
         """
         wanted.check()
+        _check(wanted.settings)
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
-        maker = with_costs(_lane_maker(pair, wanted.settings), report=report, pause=pause)
+        maker = _lane_maker(pair, wanted.settings)
         with _freeing("in an audit"):
+            maker = with_costs(maker, report=report, pause=pause)
             return audit_lane(maker, wanted, report=report, pause=pause)
 
     def count_tokens(self, prompt: str, *, system: str = "", raw: bool = False) -> int:
@@ -174,6 +173,14 @@ def _freeing(what: str) -> Iterator[None]:
         raise
 
 
+def _check(settings: RunSettings) -> None:
+    """Raises Problem for settings that no pair could run, before any model is loaded."""
+    settings.check()
+    Method.named(settings.method).filled(settings.method_options)
+    check_rule(settings)
+    check_lengths(settings)
+
+
 def _events(
     run: str, maker: LaneMaker, *, costing: bool, report: Report, pause: Pause
 ) -> Iterator[RunEvent]:
@@ -188,6 +195,7 @@ def _events(
     try:
         with _freeing("while the models were warmed up"):
             _warm_up(maker, report=report, pause=pause)
+        with _freeing("while passes were measured"):
             maker = with_costs(maker, report=report, pause=pause)
         conditions.sample()
         for event in lane_events(maker, run, pause):

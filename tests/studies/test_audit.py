@@ -190,6 +190,7 @@ def test_a_stop_before_the_first_text_is_a_stop(audit, settings):
         ({"max_new_tokens": 9}, "cannot be counted"),
         ({"prompt": "a" * 480}, None),
         ({"rule": "greedy"}, "greedy rule"),
+        ({"rule": "synthetic", "rule_options": {"rates": "a"}}, "rates"),
     ],
 )
 def test_what_cannot_be_audited_is_said(audit, tiny, changes, message):
