@@ -19,7 +19,7 @@ PAIRS = {
 }
 
 
-def until(client, kind, seconds=120.0):
+def until(client, kind, seconds=300.0):
     """Drains until a message of this kind has come; returns all that came."""
     seen = []
     end = time.monotonic() + seconds
