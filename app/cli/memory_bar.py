@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.style import Style
 
 from app.cli.screen import say
-from app.library.fitting import Fit, shown
+from app.library.fitting import Fit, numbered, shown
 from app.library.memory import PARTS, Held
 
 _WIDTH = 60
@@ -20,7 +20,7 @@ def show_fit(console: Console, fit: Fit) -> None:
     """One bar for each device, what its parts are, and the verdict."""
     free = {device.name: device.free_bytes for device in fit.devices}
     for held in fit.held:
-        name = "cuda:0" if held.device == "cuda" else held.device
+        name = numbered(held.device)
         _show(console, held, free.get(name, held.total))
     style = _BAD if fit.verdict == "does not fit" else Style.null()
     say(console, fit.sentence, style=style)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWi
 
 from app.gui.colours import Colours
 from app.gui.plain import label, scaled_font, tip
-from app.library.fitting import Fit, shown
+from app.library.fitting import Fit, numbered, shown
 from app.library.memory import PARTS, Held
 
 _HEIGHT = 10
@@ -144,8 +144,5 @@ def _colour(name: str, colours: Colours) -> str:
 def _fullest(fit: Fit) -> tuple[Held, int]:
     """The device with the least room to spare, and what is free on it."""
     free = {device.name: device.free_bytes for device in fit.devices}
-    found = [
-        (held, free.get("cuda:0" if held.device == "cuda" else held.device, held.total))
-        for held in fit.held
-    ]
+    found = [(held, free.get(numbered(held.device), held.total)) for held in fit.held]
     return max(found, key=lambda one: one[0].total / max(one[1], 1))

@@ -30,6 +30,7 @@ class Compatibility(msgspec.Struct, frozen=True):
 
     verdict: Literal["same", "refused"]
     reason: str = ""
+    remedy: str = ""
     warnings: tuple[str, ...] = ()
 
 
@@ -41,7 +42,7 @@ def compare(target_folder: Path, draft_folder: Path) -> Compatibility:
             raise Problem(side.reason, side.remedy)
     if found.fits:
         return Compatibility("same", warnings=found.warnings)
-    return Compatibility("refused", found.reason)
+    return Compatibility("refused", found.reason, found.remedy)
 
 
 def report(

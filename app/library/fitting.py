@@ -88,6 +88,11 @@ def shown(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
+def numbered(device: str) -> str:
+    """A device by the name that machines tell it by: "cuda" means the first card."""
+    return "cuda:0" if device == "cuda" else device
+
+
 def _verdict(held: Sequence[Held], devices: Sequence[DeviceMemory]) -> Verdict:
     """The worst of all devices; one that is not known is taken to have room."""
     shares = [one.total / max(device.free_bytes, 1) for one, device in _pairs(held, devices)]
@@ -100,7 +105,7 @@ def _pairs(
 ) -> list[tuple[Held, DeviceMemory]]:
     """What is held on each device that is known; "cuda" means the first card."""
     known = {device.name: device for device in devices}
-    asked = [(one, "cuda:0" if one.device == "cuda" else one.device) for one in held]
+    asked = [(one, numbered(one.device)) for one in held]
     return [(one, known[name]) for one, name in asked if name in known]
 
 

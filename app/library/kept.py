@@ -22,7 +22,7 @@ from app.library.hub_removal import (
 )
 from app.library.scan_walk import size_of
 from app.library.sources import conversion_of
-from app.library.wheel import unpacked_member, wheel_folder
+from app.library.wheel import unpacked_member
 from app.run.problems import Problem
 
 _KEY = "[0-9a-f]{12}"
@@ -207,8 +207,3 @@ def _remove(folder: Path) -> None:
         folder.unlink()
     else:
         shutil.rmtree(folder)
-
-
-def wheels_bytes() -> int:
-    """Bytes of what was unpacked from wheels."""
-    return tree_bytes(wheel_folder())

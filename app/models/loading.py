@@ -142,15 +142,7 @@ def _load_weights(
         if is_out_of_memory(error):
             release_frames(error)
             raise does_not_fit(name, precision, device, allow_offload=allow_offload) from None
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if "ignore_mismatched_sizes" in reason:  # the library's advice, which would ruin the model
-            raise _mismatch(name, "its config.json asks for weights of other shapes") from None
-        if "dispatched on the CPU" in reason:
-            raise quantised_does_not_fit(name, precision) from None
-        raise Problem(
-            f"{name} cannot be loaded in {precision}: {reason}",
-            "Choose another precision, or check the model's folder.",
-        ) from None
+        raise _not_read(error, name, precision) from None
     _refuse_incomplete(name, info)
     if precision == "int8":
         _refuse_unserved(name, linear_share(inner))
@@ -173,6 +165,19 @@ def _load_weights(
         with memory_guard(name):
             model.pack(DTYPES[precision], advance)
     return model
+
+
+def _not_read(error: Exception, name: str, precision: str) -> Problem:
+    """What it means that the libraries could not read a model, in words."""
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if "ignore_mismatched_sizes" in reason:  # the library's advice, which would ruin the model
+        return _mismatch(name, "its config.json asks for weights of other shapes")
+    if "dispatched on the CPU" in reason:
+        return quantised_does_not_fit(name, precision)
+    return Problem(
+        f"{name} cannot be loaded in {precision}: {reason}",
+        "Choose another precision, or check the model's folder.",
+    )
 
 
 def prove(model: LanguageModel, folder: FolderFacts, stages: Stages) -> LoadedModel:

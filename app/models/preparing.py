@@ -201,8 +201,5 @@ def _compatible(target: FolderFacts, draft: FolderFacts) -> tuple[str, ...]:
     """What to know of the two together. Raises Problem if their ids mean different tokens."""
     found = compare(target.folder, draft.folder)
     if found.verdict == "refused":
-        raise Problem(
-            f"These two models cannot work as a pair: {found.reason}",
-            "Choose a draft model of the target's own family, or the n-gram method.",
-        )
+        raise Problem(f"These two models cannot work as a pair: {found.reason}", found.remedy)
     return found.warnings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from app.decoding.contracts import Draft, TargetRows
+from app.decoding.contracts import Draft, TargetRows, Verdict, row_at
 
 
 def guesses_of(draft: Draft, like: Tensor) -> Tensor:
@@ -31,6 +31,23 @@ def chances(laws: Tensor, draft: Draft) -> tuple[Tensor, Tensor]:
     if draft.law is None:
         return p, torch.ones_like(p)
     return p, draft.law.to(guesses.device).gather(1, guesses).squeeze(1)
+
+
+def kept_while_same(own: Tensor, draft: Draft, rows: TargetRows) -> Verdict:
+    """The guesses that are the target's own tokens, up to the first that is not; that place's own
+    token is the next one. `own` [drafted + 1] was drawn from the target's law at every place.
+    """
+    matches = guesses_of(draft, own) == own[: len(draft)]
+    accepted = matches.long().cumprod(0).sum()
+    token = row_at(own, accepted)
+    p, q = chances(rows.law, draft)
+    return Verdict(
+        accepted=accepted,
+        next=token,
+        target_probability=p,
+        draft_probability=q,
+        next_probability=row_at(row_at(rows.law, accepted), token),
+    )
 
 
 def strict_chances(draft: Draft, rows: TargetRows) -> Tensor:

@@ -6,8 +6,8 @@ depends on its law and the noise of that place alone, so guesses change the spee
 
 from __future__ import annotations
 
-from app.decoding.contracts import Draft, Draws, TargetRows, Verdict, row_at
-from app.decoding.verifiers.chances import chances, guesses_of
+from app.decoding.contracts import Draft, Draws, TargetRows, Verdict
+from app.decoding.verifiers.chances import kept_while_same
 
 
 class Coupled:
@@ -17,15 +17,4 @@ class Coupled:
 
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Keeps the guesses while they are what the target draws; uses `draws.shared` only."""
-        own = draws.shared.pick(rows.law)
-        matches = guesses_of(draft, own) == own[: len(draft)]
-        accepted = matches.long().cumprod(0).sum()
-        token = row_at(own, accepted)
-        p, q = chances(rows.law, draft)
-        return Verdict(
-            accepted=accepted,
-            next=token,
-            target_probability=p,
-            draft_probability=q,
-            next_probability=row_at(row_at(rows.law, accepted), token),
-        )
+        return kept_while_same(draws.shared.pick(rows.law), draft, rows)

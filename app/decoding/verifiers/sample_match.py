@@ -7,11 +7,13 @@ chance for a guess that was certain, and less than that for one that was drawn.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
-from app.decoding.contracts import Draft, Draws, TargetRows, Verdict, row_at
+from app.decoding.contracts import Draft, Draws, TargetRows, Verdict
 from app.decoding.sampling import pick
-from app.decoding.verifiers.chances import chances, guesses_of
+from app.decoding.verifiers.chances import kept_while_same
 
 
 class SampleMatch:
@@ -22,15 +24,5 @@ class SampleMatch:
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Draws a token at every place; the one at the first mismatch is the next token."""
         own = pick(rows.law, torch.cat([draws.accept, draws.next])[:, None])
-        matches = guesses_of(draft, own) == own[: len(draft)]
-        accepted = matches.long().cumprod(0).sum()
-        token = row_at(own, accepted)
-        p, q = chances(rows.law, draft)
-        return Verdict(
-            accepted=accepted,
-            next=token,
-            target_probability=p,
-            draft_probability=q,
-            accept_probability=p,
-            next_probability=row_at(row_at(rows.law, accepted), token),
-        )
+        verdict = kept_while_same(own, draft, rows)
+        return replace(verdict, accept_probability=verdict.target_probability)
