@@ -36,6 +36,11 @@ def user_catalogue() -> Path:
     return _user_folder("config") / "models.yaml"
 
 
+def window_choices() -> Path:
+    """What the person has chosen in the window for good."""
+    return _user_folder("config") / "window.ini"
+
+
 def data_folder() -> Path:
     """What was fetched or made and must be kept: model files, the history."""
     return _user_folder("data")

@@ -262,6 +262,16 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("scheme_dark", "Always dark", "", "theme.go_dark", "view", "Stay dark."),
     ActionSpec("scheme_light", "Always light", "", "theme.go_light", "view", "Stay light."),
     ActionSpec(
+        "updates",
+        "Look for a newer version at the start",
+        "",
+        "updates.set_wanted",
+        "program",
+        "Read at every start what the newest release says of itself, and tell if it is newer; "
+        "nothing is downloaded. Off unless you switch it on.",
+        checkable=True,
+    ),
+    ActionSpec(
         "release",
         "Release models",
         "Ctrl+Shift+M",

@@ -18,7 +18,7 @@ from app.library.local_folder import find_on_disk
 from app.library.preflight import check
 from app.library.scan_candidates import Candidate, Kind
 from app.library.sources import look
-from app.library.wheel import unpacked_member
+from app.library.wheel import member_here
 from app.run.problems import Problem
 
 
@@ -136,8 +136,7 @@ def _check_entry(entry: ModelEntry, role: str) -> Checked:
         if place is None and isinstance(source, FolderSource):
             place = find_on_disk(source.path)
         elif place is None and isinstance(source, WheelSource):
-            member = unpacked_member(source)
-            place = member if member.is_file() else None
+            place = member_here(source)
         elif place is None and isinstance(source, HubSource):
             place = find_in_cache(source)
     except Problem as problem:

@@ -14,7 +14,7 @@ from app.library.local_folder import find_on_disk
 from app.library.memory import Plan, never_on
 from app.library.model_size import ModelSize, size_of, size_of_shape
 from app.library.sources import look
-from app.library.wheel import unpacked_member
+from app.library.wheel import member_here
 from app.run.methods import Method
 from app.run.preparation import DeviceMemory
 from app.run.problems import Problem
@@ -101,8 +101,9 @@ def model_size(entry: ModelEntry) -> ModelSize:
     source = entry.source
     if isinstance(source, FolderSource):
         return size_of(find_on_disk(source.path))
-    if isinstance(source, WheelSource) and unpacked_member(source).is_file():
-        return size_of(unpacked_member(source))
+    member = member_here(source) if isinstance(source, WheelSource) else None
+    if member is not None:
+        return size_of(member)
     if entry.shape is not None:
         return size_of_shape(entry.shape)
     raise Problem(

