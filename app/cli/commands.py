@@ -27,6 +27,7 @@ from app.cli.screen import remarks, results, say
 from app.cli.tables import show_verdict
 from app.cli.token_stream import TokenStream, replay
 from app.cli.training import run_train
+from app.cli.vllm_words import told_by_vllm
 from app.library.prompts import limit_per_category as limit_to
 from app.library.prompts import read_prompts, shipped_prompts
 from app.reports import read_record, write_report
@@ -57,6 +58,14 @@ _Rule = Annotated[
 ]
 _RuleOption = Annotated[
     list[str] | None, typer.Option(help="An option of the rule, name=value; may repeat.")
+]
+_SpeculativeConfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON",
+        help="Method, draft length and rule in the words of vLLM's flag of this name, instead of "
+        "by flags of their own.",
+    ),
 ]
 
 terminal = typer.Typer(
@@ -113,6 +122,7 @@ def run(
     draft_length_option: _PolicyOption = None,
     rule: _Rule = None,
     rule_option: _RuleOption = None,
+    speculative_config: _SpeculativeConfig = None,
     max_new_tokens: Annotated[int, typer.Option(help="Most tokens of the text.")] = 256,
     stop: Annotated[
         list[str] | None, typer.Option(help="A string that ends the text; may repeat.")
@@ -203,6 +213,11 @@ def run(
         repetitions=repeats,
         detail=detail,
     )
+    if speculative_config is not None:
+        own = (method, option, draft_length, draft_length_policy, draft_length_option)
+        settings = told_by_vllm(
+            settings, speculative_config, catalogue, pair=pair, own=(*own, rule, rule_option)
+        )
     settings.check()
     check_reports(report or [])
     code = run_study(
@@ -229,6 +244,7 @@ def bench(
     draft_length_option: _PolicyOption = None,
     rule: _Rule = None,
     rule_option: _RuleOption = None,
+    speculative_config: _SpeculativeConfig = None,
     limit_per_category: Annotated[
         int | None, typer.Option(help="Only the first so many prompts of each category.")
     ] = None,
@@ -277,8 +293,15 @@ def bench(
         allow_offload=allow_offload,
         repetitions=repeats,
     )
+    if speculative_config is None:
+        ways = bench_ways(entry, methods, draft_lengths)
+    else:
+        own = (methods, draft_lengths, draft_length_policy, draft_length_option)
+        settings = told_by_vllm(
+            settings, speculative_config, catalogue, pair=pair, own=(*own, rule, rule_option)
+        )
+        ways = [(settings.method, settings.draft_length)]
     settings.check()
-    ways = bench_ways(entry, methods, draft_lengths)
     check_reports(report or [])
     code = run_bench_study(
         catalogue,
