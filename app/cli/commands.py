@@ -13,6 +13,7 @@ from app.cli.asked import (
     bench_ways,
     check_unicode,
     chosen_lengths,
+    chosen_method,
     chosen_pair,
     chosen_rule,
     options_of,
@@ -51,6 +52,14 @@ _Policy = Annotated[
 _PolicyOption = Annotated[
     list[str] | None,
     typer.Option(help="An option of the draft length policy, name=value; may repeat."),
+]
+_Preset = Annotated[
+    str | None,
+    typer.Option(
+        help="Another program's defaults for the method: "
+        f"{', '.join(sorted({one.name for way in METHODS.values() for one in way.presets}))}. "
+        "What is given besides wins over it."
+    ),
 ]
 _Rule = Annotated[
     str | None,
@@ -115,6 +124,7 @@ def run(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the method, name=value; may repeat.")
     ] = None,
+    method_preset: _Preset = None,
     draft_length: Annotated[
         int | None, typer.Option(help="Most tokens guessed in a round; else the pair's own.")
     ] = None,
@@ -176,7 +186,9 @@ def run(
     check_unicode([text, system, *(stop or [])])
     catalogue = load_catalogue()
     entry = chosen_pair(catalogue, pair)
-    way = Method.named(method or entry.method)
+    way, options, length = chosen_method(
+        entry, method, option, preset=method_preset, draft_length=draft_length
+    )
     rule, rule_options = chosen_rule(entry, rule, rule_option)
     policy, policy_options = chosen_lengths(entry, draft_length_policy, draft_length_option)
     settings = RunSettings(
@@ -184,9 +196,9 @@ def run(
         prompt=text,
         system=system,
         raw=raw,
-        method=way.name,
-        method_options=options_of(way, option),
-        draft_length=entry.draft_length if draft_length is None else draft_length,
+        method=way,
+        method_options=options,
+        draft_length=length,
         draft_length_policy=policy,
         draft_length_options=policy_options,
         rule=rule,
