@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from app import __version__
@@ -22,13 +23,16 @@ from app.cli.asked import (
 from app.cli.auditing import run_audit
 from app.cli.benching import run_bench_study
 from app.cli.catalogued import catalogue as load_catalogue
+from app.cli.elsewhere import show_recipes
 from app.cli.model_commands import models
 from app.cli.running import check_reports, run_study
 from app.cli.screen import remarks, results, say
 from app.cli.tables import show_verdict
 from app.cli.token_stream import TokenStream, replay
 from app.cli.training import run_train
-from app.cli.vllm_words import told_by_vllm
+from app.cli.vllm_words import say_once, told_by_vllm
+from app.elsewhere.programs import PROGRAMS, recipe
+from app.elsewhere.setup import setup_of
 from app.library.prompts import limit_per_category as limit_to
 from app.library.prompts import read_prompts, shipped_prompts
 from app.reports import read_record, write_report
@@ -37,6 +41,7 @@ from app.run.auditing import DRAFT_LENGTH as AUDITED_LENGTH
 from app.run.auditing import RUNS, TOP_K, Audit
 from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS, Method
+from app.run.problems import Problem
 from app.run.rules import RULES
 from app.run.settings import Detail, Precision, RunSettings, Sampling
 from app.run.teaching import DISK_GIB, VOCABULARY, WRITING_SHARE, Teach
@@ -173,6 +178,12 @@ def run(
     show_rejected: Annotated[
         bool, typer.Option("--show-rejected", help="Show the guesses thrown away, struck through.")
     ] = False,
+    use_elsewhere: Annotated[
+        bool,
+        typer.Option(
+            "--use-elsewhere", help=f"Tell the same set-up for {', '.join(PROGRAMS)} too."
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object on stdout instead of the text.")
     ] = False,
@@ -182,6 +193,8 @@ def run(
     ] = None,
 ) -> None:
     """Write a text with speculative decoding, then without, and compare."""
+    lengths = (draft_length, draft_length_policy, draft_length_option)
+    say_once(speculative_config, method, option, method_preset, *lengths, rule, rule_option)
     text = prompt_text(prompt, prompt_file)
     check_unicode([text, system, *(stop or [])])
     catalogue = load_catalogue()
@@ -226,14 +239,16 @@ def run(
         detail=detail,
     )
     if speculative_config is not None:
-        own = (method, option, draft_length, draft_length_policy, draft_length_option)
-        settings = told_by_vllm(
-            settings, speculative_config, catalogue, pair=pair, own=(*own, rule, rule_option)
-        )
+        settings = told_by_vllm(settings, speculative_config, catalogue, pair=pair)
     settings.check()
     check_reports(report or [])
     code = run_study(
-        settings, catalogue, reports=report or [], as_json=as_json, show_rejected=show_rejected
+        settings,
+        catalogue,
+        reports=report or [],
+        as_json=as_json,
+        show_rejected=show_rejected,
+        use_elsewhere=use_elsewhere,
     )
     raise typer.Exit(code)
 
@@ -283,6 +298,8 @@ def bench(
     ] = None,
 ) -> None:
     """Measure methods and draft lengths over a set of prompts, each beside its baseline."""
+    lengths = (draft_lengths, draft_length_policy, draft_length_option)
+    say_once(speculative_config, methods, *lengths, rule, rule_option)
     catalogue = load_catalogue()
     entry = chosen_pair(catalogue, pair)
     chosen = read_prompts(prompts, column=column) if prompts else shipped_prompts()
@@ -308,10 +325,7 @@ def bench(
     if speculative_config is None:
         ways = bench_ways(entry, methods, draft_lengths)
     else:
-        own = (methods, draft_lengths, draft_length_policy, draft_length_option)
-        settings = told_by_vllm(
-            settings, speculative_config, catalogue, pair=pair, own=(*own, rule, rule_option)
-        )
+        settings = told_by_vllm(settings, speculative_config, catalogue, pair=pair)
         ways = [(settings.method, settings.draft_length)]
     settings.check()
     check_reports(report or [])
@@ -455,6 +469,28 @@ def report(
             for event in (one for each in lane.repetitions[:1] for one in replay(each)):
                 stream.show(event)
         show_verdict(results(), record)
+
+
+@terminal.command()
+def elsewhere(
+    file: Annotated[Path, typer.Argument(help="A JSON report of a run.")],
+    program: Annotated[
+        str | None, typer.Option(help=f"Only for one of: {', '.join(PROGRAMS)}.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+) -> None:
+    """Write a run's set-up for other programs, and tell what is not the same there."""
+    known = {name.lower(): name for name in PROGRAMS}
+    if program is not None and program.lower() not in known:
+        said = f"There are no words for the program {program!r}."
+        raise Problem(said, f"Choose one of: {', '.join(PROGRAMS)}.")
+    wanted = PROGRAMS if program is None else [known[program.lower()]]
+    setup = setup_of(read_record(file))
+    found = [recipe(name, setup) for name in wanted]
+    if as_json:
+        say(results(), json.dumps(msgspec.to_builtins(found)))
+    else:
+        show_recipes(results(), found)
 
 
 @terminal.command()

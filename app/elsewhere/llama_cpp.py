@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from app.elsewhere.setup import PLACE, Recipe, Setup
+from app.elsewhere.setup import PLACE, Setup, Written
 from app.run.methods import METHODS
 from app.run.rules import RULES
 from app.run.settings import RunSettings
@@ -18,13 +17,12 @@ _Part = tuple[list[str], list[str]]
 """Flags, and what is not the same there."""
 
 
-def llama_cpp(setup: Setup) -> Recipe:
+def llama_cpp(setup: Setup) -> Written:
     """The command, with the sampling parameters that requests take unless they say otherwise."""
     settings = setup.settings
     if settings.method != "nothing" and settings.method not in _METHODS:
-        label = METHODS[settings.method].label if settings.method in METHODS else settings.method
-        said = f"llama.cpp has no counterpart of the method {label}."
-        return Recipe("llama.cpp", RELEASE, "", (said,))
+        label = METHODS[settings.method].label
+        return Written("", [f"llama.cpp has no counterpart of the method {label}."])
     flags, changed = _speculation(setup)
     words = ["llama-server", "-m", _gguf(setup.target), *flags, *_sampling(settings)]
     notes = [
@@ -34,7 +32,7 @@ def llama_cpp(setup: Setup) -> Recipe:
         *_rule(settings)[1],
         *_sampled_otherwise(settings),
     ]
-    return Recipe("llama.cpp", RELEASE, shlex.join(words), tuple(notes))
+    return Written(shlex.join(words), notes)
 
 
 def _gguf(model: str) -> str:
@@ -108,19 +106,18 @@ def _lengths(settings: RunSettings) -> list[str]:
 
 def _rule(settings: RunSettings) -> _Part:
     """The rule: llama.cpp draws the target's own token and keeps guesses that are the same."""
-    name, rule = settings.rule, RULES.get(settings.rule)
+    name, rule = settings.rule, RULES[settings.rule]
     if settings.method == "nothing" or name in ("greedy", "sample-match"):
         return [], []
-    options: Mapping[str, Any] = rule.filled(settings.rule_options) if rule else {}
+    options = rule.filled(settings.rule_options)
     if name == "synthetic":
         rates = str(options["rates"]).replace(" ", "")
         if rates:
             return ["--spec-synth-rates", rates], []
         return ["--spec-synth-len", f"{options['length']:g}"], []
-    lossless = rule is not None and rule.lossless
-    if settings.sampling.greedy and lossless:
+    if settings.sampling.greedy and rule.lossless:
         return [], []
-    law = "the same law, fewer guesses kept" if lossless else "lossless, unlike here"
+    law = "the same law, fewer guesses kept" if rule.lossless else "lossless, unlike here"
     return [], [
         f"llama.cpp has no counterpart of the rule {name}: it draws the target's own token and "
         f"keeps a guess that is the same (sample-match here): {law}."

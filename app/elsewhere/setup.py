@@ -27,6 +27,15 @@ class Setup(msgspec.Struct, frozen=True):
     """The same of the draft model or the draft head; empty without one."""
 
 
+class Written(msgspec.Struct, frozen=True):
+    """A set-up as a program takes it."""
+
+    text: str
+    """What to run there; empty where that program has nothing of the kind."""
+    not_carried: list[str]
+    """What is not the same there, a sentence each."""
+
+
 class Recipe(msgspec.Struct, frozen=True):
     """A set-up in the words of another program."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.elsewhere.setup import Recipe, Setup, place_notes
+from app.elsewhere.setup import Setup, Written, place_notes
 from app.run.methods import METHODS
 from app.run.rules import RULES
 from app.run.settings import RunSettings
@@ -31,17 +31,15 @@ class Name(str):
         return str(self)
 
 
-def transformers_generate(setup: Setup) -> Recipe:
+def transformers_generate(setup: Setup) -> Written:
     """A short program."""
     settings = setup.settings
     if settings.method != "nothing" and settings.method not in _METHODS:
-        label = METHODS[settings.method].label if settings.method in METHODS else settings.method
-        said = f"transformers has no counterpart of the method {label}."
-        return Recipe("transformers", RELEASE, "", (said,))
+        label = METHODS[settings.method].label
+        return Written("", [f"transformers has no counterpart of the method {label}."])
     arguments, changed = generate_arguments(setup)
     text = _program(setup, arguments)
-    notes = (*changed, *_elsewise(settings), *place_notes(setup))
-    return Recipe("transformers", RELEASE, text, notes)
+    return Written(text, [*changed, *_elsewise(settings), *place_notes(setup)])
 
 
 def generate_arguments(setup: Setup) -> _Part:
@@ -152,18 +150,17 @@ def _lengths(settings: RunSettings) -> _Part:
 
 def _rule(settings: RunSettings) -> _Part:
     """The rule: exact for assistants of the same vocabulary, else the target's own draws."""
-    name, rule = settings.rule, RULES.get(settings.rule)
-    lossless = rule is None or rule.lossless
+    name, rule = settings.rule, RULES[settings.rule]
     assisted = settings.method in ("draft-model", "tli", "early-exit", "mtp")
     matching = settings.method in ("ngram", "slem")
-    if name == "ensemble" and rule and settings.method == "draft-model":
+    if name == "ensemble" and settings.method == "draft-model":
         weight = rule.filled(settings.rule_options)["weight"]
         if weight != 1.0:
             return {"assistant_ensemble_weight": weight}, []
     same = (assisted and name == "exact") or (matching and name in ("exact", "sample-match"))
-    if same or (settings.sampling.greedy and lossless):
+    if same or (settings.sampling.greedy and rule.lossless):
         return {}, []
-    law = "the law of the text is the same" if lossless else "lossless, unlike here"
+    law = "the law of the text is the same" if rule.lossless else "lossless, unlike here"
     return {}, [
         f"transformers has no counterpart of the rule {name}: it decides by its own; {law}."
     ]

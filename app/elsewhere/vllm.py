@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.elsewhere.setup import Recipe, Setup, place_notes, sampled
+from app.elsewhere.setup import Setup, Written, place_notes, sampled
 from app.elsewhere.vllm_config import SUFFIX
-from app.elsewhere.vllm_fields import RELEASE, RULES
+from app.elsewhere.vllm_fields import RULES
 from app.run.methods import METHODS
 from app.run.rules import RULES as OFFERED
 from app.run.settings import RunSettings
@@ -30,7 +30,7 @@ _REQUEST = {
 _WORDS = {rule: word for word, rule in RULES.items()}
 
 
-def vllm(setup: Setup) -> Recipe:
+def vllm(setup: Setup) -> Written:
     """The command, and with each request the sampling parameters."""
     settings = setup.settings
     config, changed = speculative_config(setup)
@@ -42,9 +42,9 @@ def vllm(setup: Setup) -> Recipe:
     request = json.dumps(_request(settings), ensure_ascii=False)
     text = f"{shlex.join(words)}\n# with each request: {request}"
     if config is None and settings.method != "nothing":
-        return Recipe("vLLM", RELEASE, "", tuple(changed))
+        return Written("", changed)
     changed += [*_sampling(settings), *_kept_here(settings), *place_notes(setup)]
-    return Recipe("vLLM", RELEASE, text, tuple(changed))
+    return Written(text, changed)
 
 
 def speculative_config(setup: Setup) -> tuple[dict[str, Any] | None, list[str]]:
@@ -56,7 +56,7 @@ def speculative_config(setup: Setup) -> tuple[dict[str, Any] | None, list[str]]:
         return None, []
     maker = _METHODS.get(settings.method)
     if maker is None:
-        label = METHODS[settings.method].label if settings.method in METHODS else settings.method
+        label = METHODS[settings.method].label
         return None, [f"vLLM has no counterpart of the method {label}."]
     (config, changed), (rule, rule_changed) = maker(setup), _rule(settings)
     length = {"num_speculative_tokens": settings.draft_length}
@@ -145,12 +145,12 @@ _METHODS: Mapping[str, Callable[[Setup], _Part]] = {
 def _rule(settings: RunSettings) -> _Part:
     """The rule's fields; vLLM's own rule needs none."""
     name = settings.rule
-    rule = OFFERED.get(name)
+    rule = OFFERED[name]
     if name in ("exact", "greedy") or (
-        rule and rule.lossless and settings.sampling.greedy and rule.greedy_at_zero
+        rule.lossless and settings.sampling.greedy and rule.greedy_at_zero
     ):
         return {}, []
-    options = rule.filled(settings.rule_options) if rule else {}
+    options = rule.filled(settings.rule_options)
     word = {"rejection_sample_method": _WORDS.get(name, "")}
     if name == "block":
         return word, []

@@ -6,8 +6,9 @@ name; what is accepted without an effect is told.
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -26,7 +27,6 @@ from app.elsewhere.vllm_fields import (
     SAMPLING,
     USED,
 )
-from app.library.entry_reading import nearest
 from app.run import methods
 from app.run.problems import Problem
 from app.run.settings import OptionValue, Precision, Sampling
@@ -124,7 +124,7 @@ def _refuse(given: Fields) -> None:
             )
         if name not in EVERY:
             said = f"vLLM {RELEASE}'s speculative config has no field {name!r}."
-            raise Problem(said, nearest(name, EVERY))
+            raise Problem(said, _near(name, EVERY))
         if name in AT_REST and value not in AT_REST[name].values:
             rest = AT_REST[name]
             raise Problem(f"{_written(name, value)} cannot be honoured: {rest.why}.", rest.remedy)
@@ -133,6 +133,9 @@ def _refuse(given: Fields) -> None:
 def _method(given: Fields) -> str:
     """vLLM's method: as said, else as it infers it from the model's name."""
     said = given.get("method") or _inferred(str(given.get("model", "")))
+    if said not in METHODS and said not in NOT_HERE:
+        known = (*METHODS, *NOT_HERE)
+        raise Problem(f"vLLM {RELEASE} has no method {said!r}.", _near(str(said), known))
     if said in NOT_HERE:
         raise Problem(
             f"vLLM's method {said!r} {NOT_HERE[said]}; it is not run by this version.",
@@ -344,6 +347,12 @@ def _precision(fields: Fields, notes: list[str]) -> Precision | None:
         f"{_written('quantization', asked)} cannot be honoured: this program does not quantise so.",
         "Leave it out for a folder that is quantised already, or use --draft-precision.",
     )
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """What may have been meant."""
+    close = difflib.get_close_matches(name, list(known), n=3)
+    return f"Did you mean {' or '.join(close)}?" if close else "Take it out of the JSON."
 
 
 def _written(name: str, value: object) -> str:

@@ -19,12 +19,13 @@ MAX_SPEC_LEN = 128
 """Most guesses of a round in that release. Source: `vllm/v1/sample/rejection_sampler.py`."""
 
 _MTP = (
-    "mtp deepseek_mtp dots3_note_mtp mimo_mtp mimo_v2_mtp glm4_moe_mtp glm4_moe_lite_mtp "
-    "glm_ocr_mtp ernie_mtp nemotron_h_mtp exaone_moe_mtp exaone4_5_mtp qwen3_next_mtp "
-    "qwen4_exp_mtp qwen3_5_mtp longcat_flash_mtp bailing_hybrid_v3_mtp minimax_m3_mtp "
-    "bailing_hybrid_mtp kimi_k3_mtp pangu_ultra_moe_mtp step3p5_mtp step5_mtp hy_v3_mtp "
-    "hy_v4_mtp gemma4_mtp inkling_mtp glm5_next_mtp"
-).split()
+    "mtp", "deepseek_mtp", "dots3_note_mtp", "mimo_mtp", "mimo_v2_mtp", "glm4_moe_mtp",
+    "glm4_moe_lite_mtp", "glm_ocr_mtp", "ernie_mtp", "nemotron_h_mtp", "exaone_moe_mtp",
+    "exaone4_5_mtp", "qwen3_next_mtp", "qwen4_exp_mtp", "qwen3_5_mtp", "longcat_flash_mtp",
+    "bailing_hybrid_v3_mtp", "minimax_m3_mtp", "bailing_hybrid_mtp", "kimi_k3_mtp",
+    "pangu_ultra_moe_mtp", "step3p5_mtp", "step5_mtp", "hy_v3_mtp", "hy_v4_mtp", "gemma4_mtp",
+    "inkling_mtp", "glm5_next_mtp",
+)  # fmt: skip
 
 METHODS: Mapping[str, str] = {
     "ngram": "ngram",
@@ -66,7 +67,7 @@ def _field(default: int | float | bool | str, low: float | None = None, **more: 
 USED: Mapping[str, Option] = {
     name: msgspec.structs.replace(option, name=name, label=name)
     for name, option in {
-        "method": _field("", choices=(*METHODS, *NOT_HERE)),
+        "method": _field(""),
         "model": _field(""),
         "revision": _field(""),
         "quantization": _field(""),

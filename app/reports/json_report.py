@@ -14,7 +14,10 @@ from app.run.stored import LARGEST, stored_record
 
 
 def json_parts(record: RunRecord) -> dict[str, str]:
-    """The JSON report: the record, and its set-up for other programs. Raises ValueError for NaN or infinity, TypeError for foreign numbers."""
+    """The JSON report: the record, and its set-up for other programs.
+
+    Raises ValueError for NaN or infinity, TypeError for foreign numbers.
+    """
     plain = {**msgspec.to_builtins(record), "elsewhere": msgspec.to_builtins(recipes(record))}
     return {".json": json.dumps(plain, allow_nan=False, ensure_ascii=False, indent=2) + "\n"}
 

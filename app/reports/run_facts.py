@@ -41,10 +41,10 @@ def run_facts(record: RunRecord) -> Iterator[Fact]:
     yield from ((NOT_HELD_EQUAL, line) for line in not_held_equal(record))
     yield from (("caution", flag.message) for flag in cautions(record))
     yield from (("note", note) for note in record.notes)
-    for one in recipes(record):
-        yield f"elsewhere.{one.program}", one.text
-        yield f"elsewhere.{one.program}.release", one.release
-        yield from ((f"elsewhere.{one.program}.not carried", line) for line in one.not_carried)
+    for told in recipes(record):
+        yield f"elsewhere.{told.program}", told.text
+        yield f"elsewhere.{told.program}.release", told.release
+        yield from ((f"elsewhere.{told.program}.not carried", line) for line in told.not_carried)
 
 
 def facts(name: str, value: object) -> Iterator[Fact]:
