@@ -55,6 +55,25 @@ def options_of(
     return offer.filled(values)
 
 
+def chosen_method(
+    pair: PairEntry,
+    name: str | None,
+    given: list[str] | None,
+    *,
+    preset: str | None,
+    draft_length: int | None,
+) -> tuple[str, dict[str, OptionValue], int]:
+    """The method, its options and the draft length: as asked for, else the preset's, else the
+    pair's own.
+    """
+    method = Method.named(name or pair.method)
+    filled = method.preset(preset) if preset is not None else None
+    options = options_of(method, given, own=filled.options if filled else None)
+    lengths = (draft_length, filled.draft_length if filled else None)
+    length = next((length for length in lengths if length is not None), pair.draft_length)
+    return method.name, options, length
+
+
 def chosen_rule(
     pair: PairEntry, name: str | None, given: list[str] | None
 ) -> tuple[str, dict[str, OptionValue]]:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from app import __version__
@@ -13,6 +14,7 @@ from app.cli.asked import (
     bench_ways,
     check_unicode,
     chosen_lengths,
+    chosen_method,
     chosen_pair,
     chosen_rule,
     options_of,
@@ -21,12 +23,16 @@ from app.cli.asked import (
 from app.cli.auditing import run_audit
 from app.cli.benching import run_bench_study
 from app.cli.catalogued import catalogue as load_catalogue
+from app.cli.elsewhere import show_recipes
 from app.cli.model_commands import models
 from app.cli.running import check_reports, run_study
 from app.cli.screen import remarks, results, say
 from app.cli.tables import show_verdict
 from app.cli.token_stream import TokenStream, replay
 from app.cli.training import run_train
+from app.cli.vllm_words import say_once, told_by_vllm
+from app.elsewhere.programs import PROGRAMS, recipe
+from app.elsewhere.setup import setup_of
 from app.library.prompts import limit_per_category as limit_to
 from app.library.prompts import read_prompts, shipped_prompts
 from app.reports import read_record, write_report
@@ -35,6 +41,7 @@ from app.run.auditing import DRAFT_LENGTH as AUDITED_LENGTH
 from app.run.auditing import RUNS, TOP_K, Audit
 from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS, Method
+from app.run.problems import Problem
 from app.run.rules import RULES
 from app.run.settings import Detail, Precision, RunSettings, Sampling
 from app.run.teaching import DISK_GIB, VOCABULARY, WRITING_SHARE, Teach
@@ -51,12 +58,28 @@ _PolicyOption = Annotated[
     list[str] | None,
     typer.Option(help="An option of the draft length policy, name=value; may repeat."),
 ]
+_Preset = Annotated[
+    str | None,
+    typer.Option(
+        help="Another program's defaults for the method: "
+        f"{', '.join(sorted({one.name for way in METHODS.values() for one in way.presets}))}. "
+        "What is given besides wins over it."
+    ),
+]
 _Rule = Annotated[
     str | None,
     typer.Option(help=f"Which guesses are kept: {', '.join(RULES)}. Else the pair's own."),
 ]
 _RuleOption = Annotated[
     list[str] | None, typer.Option(help="An option of the rule, name=value; may repeat.")
+]
+_SpeculativeConfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON",
+        help="Method, draft length and rule in the words of vLLM's flag of this name, instead of "
+        "by flags of their own.",
+    ),
 ]
 
 terminal = typer.Typer(
@@ -106,6 +129,7 @@ def run(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the method, name=value; may repeat.")
     ] = None,
+    method_preset: _Preset = None,
     draft_length: Annotated[
         int | None, typer.Option(help="Most tokens guessed in a round; else the pair's own.")
     ] = None,
@@ -113,6 +137,7 @@ def run(
     draft_length_option: _PolicyOption = None,
     rule: _Rule = None,
     rule_option: _RuleOption = None,
+    speculative_config: _SpeculativeConfig = None,
     max_new_tokens: Annotated[int, typer.Option(help="Most tokens of the text.")] = 256,
     stop: Annotated[
         list[str] | None, typer.Option(help="A string that ends the text; may repeat.")
@@ -153,6 +178,12 @@ def run(
     show_rejected: Annotated[
         bool, typer.Option("--show-rejected", help="Show the guesses thrown away, struck through.")
     ] = False,
+    use_elsewhere: Annotated[
+        bool,
+        typer.Option(
+            "--use-elsewhere", help=f"Tell the same set-up for {', '.join(PROGRAMS)} too."
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object on stdout instead of the text.")
     ] = False,
@@ -162,11 +193,15 @@ def run(
     ] = None,
 ) -> None:
     """Write a text with speculative decoding, then without, and compare."""
+    lengths = (draft_length, draft_length_policy, draft_length_option)
+    say_once(speculative_config, method, option, method_preset, *lengths, rule, rule_option)
     text = prompt_text(prompt, prompt_file)
     check_unicode([text, system, *(stop or [])])
     catalogue = load_catalogue()
     entry = chosen_pair(catalogue, pair)
-    way = Method.named(method or entry.method)
+    way, options, length = chosen_method(
+        entry, method, option, preset=method_preset, draft_length=draft_length
+    )
     rule, rule_options = chosen_rule(entry, rule, rule_option)
     policy, policy_options = chosen_lengths(entry, draft_length_policy, draft_length_option)
     settings = RunSettings(
@@ -174,9 +209,9 @@ def run(
         prompt=text,
         system=system,
         raw=raw,
-        method=way.name,
-        method_options=options_of(way, option),
-        draft_length=entry.draft_length if draft_length is None else draft_length,
+        method=way,
+        method_options=options,
+        draft_length=length,
         draft_length_policy=policy,
         draft_length_options=policy_options,
         rule=rule,
@@ -203,10 +238,17 @@ def run(
         repetitions=repeats,
         detail=detail,
     )
+    if speculative_config is not None:
+        settings = told_by_vllm(settings, speculative_config, catalogue, pair=pair)
     settings.check()
     check_reports(report or [])
     code = run_study(
-        settings, catalogue, reports=report or [], as_json=as_json, show_rejected=show_rejected
+        settings,
+        catalogue,
+        reports=report or [],
+        as_json=as_json,
+        show_rejected=show_rejected,
+        use_elsewhere=use_elsewhere,
     )
     raise typer.Exit(code)
 
@@ -229,6 +271,7 @@ def bench(
     draft_length_option: _PolicyOption = None,
     rule: _Rule = None,
     rule_option: _RuleOption = None,
+    speculative_config: _SpeculativeConfig = None,
     limit_per_category: Annotated[
         int | None, typer.Option(help="Only the first so many prompts of each category.")
     ] = None,
@@ -255,6 +298,8 @@ def bench(
     ] = None,
 ) -> None:
     """Measure methods and draft lengths over a set of prompts, each beside its baseline."""
+    lengths = (draft_lengths, draft_length_policy, draft_length_option)
+    say_once(speculative_config, methods, *lengths, rule, rule_option)
     catalogue = load_catalogue()
     entry = chosen_pair(catalogue, pair)
     chosen = read_prompts(prompts, column=column) if prompts else shipped_prompts()
@@ -277,8 +322,12 @@ def bench(
         allow_offload=allow_offload,
         repetitions=repeats,
     )
+    if speculative_config is None:
+        ways = bench_ways(entry, methods, draft_lengths)
+    else:
+        settings = told_by_vllm(settings, speculative_config, catalogue, pair=pair)
+        ways = [(settings.method, settings.draft_length)]
     settings.check()
-    ways = bench_ways(entry, methods, draft_lengths)
     check_reports(report or [])
     code = run_bench_study(
         catalogue,
@@ -420,6 +469,28 @@ def report(
             for event in (one for each in lane.repetitions[:1] for one in replay(each)):
                 stream.show(event)
         show_verdict(results(), record)
+
+
+@terminal.command()
+def elsewhere(
+    file: Annotated[Path, typer.Argument(help="A JSON report of a run.")],
+    program: Annotated[
+        str | None, typer.Option(help=f"Only for one of: {', '.join(PROGRAMS)}.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+) -> None:
+    """Write a run's set-up for other programs, and tell what is not the same there."""
+    known = {name.lower(): name for name in PROGRAMS}
+    if program is not None and program.lower() not in known:
+        said = f"There are no words for the program {program!r}."
+        raise Problem(said, f"Choose one of: {', '.join(PROGRAMS)}.")
+    wanted = PROGRAMS if program is None else [known[program.lower()]]
+    setup = setup_of(read_record(file))
+    found = [recipe(name, setup) for name in wanted]
+    if as_json:
+        say(results(), json.dumps(msgspec.to_builtins(found)))
+    else:
+        show_recipes(results(), found)
 
 
 @terminal.command()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import uuid4
 
+from app.cli.elsewhere import show_recipes
 from app.cli.interrupt import Interrupt
 from app.cli.progress_line import ProgressLine
 from app.cli.screen import remarks, results, say, say_problem
 from app.cli.tables import show_verdict
 from app.cli.token_stream import TokenStream
+from app.elsewhere.programs import recipes
 from app.library.catalogue import Catalogue
 from app.reports import check_report_path, report_files, summarise, write_report
 from app.run.events import LaneStarted, Outcome, RunEvent, RunStarted
@@ -39,6 +41,7 @@ def run_study(
     reports: list[Path],
     as_json: bool,
     show_rejected: bool,
+    use_elsewhere: bool = False,
 ) -> int:
     """Runs, shows, writes the reports, and returns the exit code."""
     watch = _Watch(settings, quiet=as_json, show_rejected=show_rejected)
@@ -53,7 +56,7 @@ def run_study(
     if record is None:
         raise RuntimeError("the run ended before it began")
     written = _write(record, reports)
-    _show(record, as_json=as_json)
+    _show(record, as_json=as_json, use_elsewhere=use_elsewhere)
     code = EXIT_CODES.get(record.outcome, 1)
     if code == 1:
         say_problem(record.message, record.remedy)
@@ -120,9 +123,11 @@ def _write(record: RunRecord, reports: list[Path]) -> bool:
     return whole
 
 
-def _show(record: RunRecord, *, as_json: bool) -> None:
-    """The end of a run on stdout: one JSON object, or the table."""
+def _show(record: RunRecord, *, as_json: bool, use_elsewhere: bool) -> None:
+    """The end of a run on stdout: one JSON object, which holds everything, or the table."""
     if as_json:
         say(results(), summarise(record).json())
     else:
         show_verdict(results(), record)
+        if use_elsewhere:
+            show_recipes(results(), recipes(record))

@@ -13,6 +13,7 @@ from app.gui.fields import Choice, Field, Row, option_field
 from app.gui.form_rows import LOADING, METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, RowSpec
 from app.gui.pair_offers import PairOffers
 from app.gui.plain import label, scaled_font, tip
+from app.gui.presets import Presets
 from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
 from app.library.overview import Overview
@@ -52,12 +53,14 @@ class Form(QWidget):
         """Why not, by kind of device and precision."""
         self._option_rows: dict[tuple[str, str], dict[str, Row]] = {}
         """The options of everything on offer, by the row that offers it and its name there."""
+        self._presets: dict[str, Presets] = {}
+        """By the name of the method that has them."""
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(12, 10, 12, 6)
         self._column.setSpacing(5)
         self._grids: list[QGridLayout] = []
         self._build()
-        _align(self._grids, [*self.rows.values(), *self._all_option_rows()])
+        _align(self._grids, [*self.rows.values(), *self._all_option_rows(), *self._preset_rows()])
         self._connect()
         self.choose_pair(catalogue.default)
 
@@ -289,6 +292,9 @@ class Form(QWidget):
                 for option in offer.options
             }
             self._option_rows[chosen_by, offer.name] = rows
+            if offer.presets:
+                self._presets[offer.name] = Presets(offer.presets, rows, self._draft_length)
+                _add(grid, self._presets[offer.name].row)
             for row in rows.values():
                 _add(grid, row)
 
@@ -298,7 +304,7 @@ class Form(QWidget):
             self.rows[name].field.edited.connect(self.pair_changed)
         self.speculation.toggled.connect(self._refresh)
         self.more.toggled.connect(self._refresh)
-        for row in (*self.rows.values(), *self._all_option_rows()):
+        for row in (*self.rows.values(), *self._all_option_rows(), *self._preset_rows()):
             row.field.edited.connect(self._refresh)
 
     def _take_pair(self) -> None:
@@ -350,6 +356,9 @@ class Form(QWidget):
         for (chosen_by, name), rows in self._option_rows.items():
             for row in rows.values():
                 row.set_visible(speculates and self._value(chosen_by) == name)
+        for name, presets in self._presets.items():
+            presets.show_match()
+            presets.row.set_visible(speculates and self._value("method") == name)
         for name in ("top_k", "top_p", "min_p", "seed"):
             self.rows[name].set_visible(not self._sampling().greedy)
         self.changed.emit()
@@ -380,6 +389,12 @@ class Form(QWidget):
 
     def _all_option_rows(self) -> list[Row]:
         return [row for rows in self._option_rows.values() for row in rows.values()]
+
+    def _draft_length(self) -> Field:
+        return self.rows["draft_length"].field
+
+    def _preset_rows(self) -> list[Row]:
+        return [presets.row for presets in self._presets.values()]
 
     def _choice(self, name: str) -> Choice:
         field = self.rows[name].field

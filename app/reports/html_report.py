@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from app.appraisal.appraise import appraise
+from app.elsewhere.programs import recipes
 from app.reports.conditions import not_held_equal
 from app.reports.html.charts import charts
 from app.reports.html.coloured import Guesses, Run, coloured, with_guesses
@@ -63,6 +64,7 @@ def html_parts(record: RunRecord) -> dict[str, str]:
         "tables": number_tables(record),
         "repeat": to_repeat(record),
         "unequal": not_held_equal(record),
+        "elsewhere": recipes(record),
     }
     return {".html": filled(values)}
 

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import msgspec
 
+from app.elsewhere.programs import recipes
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.stored import LARGEST, stored_record
 
 
 def json_parts(record: RunRecord) -> dict[str, str]:
-    """The JSON report. Raises ValueError for NaN or infinity, TypeError for foreign numbers."""
-    plain = msgspec.to_builtins(record)
+    """The JSON report: the record, and its set-up for other programs.
+
+    Raises ValueError for NaN or infinity, TypeError for foreign numbers.
+    """
+    plain = {**msgspec.to_builtins(record), "elsewhere": msgspec.to_builtins(recipes(record))}
     return {".json": json.dumps(plain, allow_nan=False, ensure_ascii=False, indent=2) + "\n"}
 
 

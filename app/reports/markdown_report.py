@@ -10,6 +10,7 @@ from app.appraisal.appraise import appraise
 from app.appraisal.findings import findings
 from app.appraisal.time_split import time_split
 from app.appraisal.waits import DEFINITION, waits
+from app.elsewhere.programs import recipes
 from app.reports.conditions import limits, not_held_equal
 from app.reports.plain_text import fenced, inline
 from app.run.events import ModelFacts
@@ -45,6 +46,7 @@ def markdown_parts(record: RunRecord) -> dict[str, str]:
         _unequal(record),
         _what_ran(record),
         _settings(record),
+        _elsewhere(record),
         _texts(record),
     )
     return {".md": "\n\n".join(sections) + "\n"}
@@ -154,6 +156,16 @@ def _settings(record: RunRecord) -> str:
     plain = msgspec.to_builtins(record.settings)
     text = msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
     return f"## Settings, to repeat it\n\n{fenced(text)}"
+
+
+def _elsewhere(record: RunRecord) -> str:
+    """The same set-up for other programs, and what is not the same there."""
+    parts = ["## Use elsewhere"]
+    for one in recipes(record):
+        parts.append(f"### {inline(one.program)} ({inline(one.release)})")
+        parts += [fenced(one.text)] if one.text else []
+        parts.append("\n".join(f"- {inline(line)}" for line in one.not_carried))
+    return "\n\n".join(filter(None, parts))
 
 
 def _texts(record: RunRecord) -> str:

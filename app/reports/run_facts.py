@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from app.elsewhere.programs import recipes
 from app.reports.conditions import not_held_equal
 from app.run.figures import standing
 from app.run.flagged import cautions
@@ -27,7 +28,7 @@ _ENDED = ("outcome", "message", "remedy")
 
 
 def run_facts(record: RunRecord) -> Iterator[Fact]:
-    """Everything that a run's figures depend on; names of the last three kinds can repeat."""
+    """Everything that a run's figures depend on; names of the last kinds can repeat."""
     yield "run", record.run
     yield "started", record.started
     yield "schema", record.schema
@@ -40,6 +41,10 @@ def run_facts(record: RunRecord) -> Iterator[Fact]:
     yield from ((NOT_HELD_EQUAL, line) for line in not_held_equal(record))
     yield from (("caution", flag.message) for flag in cautions(record))
     yield from (("note", note) for note in record.notes)
+    for told in recipes(record):
+        yield f"elsewhere.{told.program}", told.text
+        yield f"elsewhere.{told.program}.release", told.release
+        yield from ((f"elsewhere.{told.program}.not carried", line) for line in told.not_carried)
 
 
 def facts(name: str, value: object) -> Iterator[Fact]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from app.elsewhere.setup import Recipe
 from app.run.record import RunRecord
 
 _FIELDS: dict[str, str] = {
@@ -83,6 +84,9 @@ _FIELDS: dict[str, str] = {
     "Round.phases": "Where its seconds went.",
     "RunRecord.draft_resident": "Whether a draft model lay in memory while the baseline ran.",
     "RunRecord.draft": "The draft model; null for methods without one.",
+    "Recipe.program": "The other program.",
+    "Recipe.text": "What to run there; empty where it has nothing of the kind.",
+    "RunRecord.elsewhere": "The same set-up for other programs, and what is not the same there.",
     "RunRecord.end_ids": "Every id that ends a text.",
     "RunRecord.environment": "What it ran on.",
     "RunRecord.lanes": "The lanes, in the order in which they first opened.",
@@ -138,7 +142,7 @@ _FIELDS: dict[str, str] = {
 
 def record_schema() -> dict[str, Any]:
     """The JSON Schema of a JSON report, every field with its description."""
-    schema = msgspec.json.schema(RunRecord)
+    schema = _layout()
     for name, definition in schema["$defs"].items():
         told = _told_by_source(name)
         for field, value in definition["properties"].items():
@@ -146,6 +150,14 @@ def record_schema() -> dict[str, Any]:
             if text:
                 definition["properties"][field] = _described(value, text)
     return {"title": "A run of Foretoken", **schema}
+
+
+def _layout() -> dict[str, Any]:
+    """A record, and what a report adds to it."""
+    schema = msgspec.json.schema(RunRecord)
+    (added,), more = msgspec.json.schema_components([tuple[Recipe, ...]])
+    schema["$defs"]["RunRecord"]["properties"]["elsewhere"] = added
+    return {**schema, "$defs": {**schema["$defs"], **more}}
 
 
 def _described(value: dict[str, Any], text: str) -> dict[str, Any]:
@@ -172,10 +184,12 @@ def _told_by_source(name: str) -> dict[str, str]:
     }
 
 
+_RUN = ("record", "events", "settings", "cost", "flags")
+
+
 def _struct(name: str) -> type:
     """The struct of this name in the modules that make a record."""
-    modules = (
-        sys.modules[f"app.run.{part}"] for part in ("record", "events", "settings", "cost", "flags")
-    )
+    parts = (*(f"run.{part}" for part in _RUN), "elsewhere.setup")
+    modules = [sys.modules[f"app.{part}"] for part in parts]
     found: type = next(getattr(module, name) for module in modules if hasattr(module, name))
     return found

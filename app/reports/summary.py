@@ -7,6 +7,8 @@ import json
 import msgspec
 
 from app.appraisal.appraise import appraise
+from app.elsewhere.programs import recipes
+from app.elsewhere.setup import Recipe
 from app.run.cost import PassCosts
 from app.run.events import Finish, LaneName, Outcome
 from app.run.figures import FIGURES, LENIENCY, Standing, speculative_counts, standing
@@ -99,6 +101,8 @@ class Summary(msgspec.Struct, frozen=True):
     """The expected share of tested guesses that only a lossy rule keeps."""
     notes: tuple[str, ...]
     worth: WorthSummary
+    elsewhere: tuple[Recipe, ...]
+    """The same set-up for other programs, and what is not the same there."""
 
     def json(self) -> str:
         """One line of strict JSON in ASCII, which any terminal and pipe can take."""
@@ -146,6 +150,7 @@ def summarise(record: RunRecord) -> Summary:
         rule=record.settings.rule,
         notes=record.notes,
         worth=_worth(record),
+        elsewhere=recipes(record),
         **{name: FIGURES[name].value(record) for name in _SHOWN},
     )
 

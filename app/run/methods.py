@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from app.run.options import Offer, Option, named
+from app.run.options import Offer, Option, Preset, named
 
 Drafter = Literal["nothing", "model", "head"]
 """What of a pair a method asks for guesses: nothing, its draft model, or its draft head."""
@@ -25,7 +25,27 @@ class Method(Offer, frozen=True):
 _MATCH = (
     Option("shortest", "Shortest match", "Tokens that must match, at least.", 2, 1, 32),
     Option("longest", "Longest match", "Tokens that are compared, at most.", 5, 1, 32),
+    Option(
+        "match",
+        "Match taken",
+        "Of several places of the longest match: the last, the first, or the last one that went on "
+        "as most of them do.",
+        "last",
+        choices=("last", "first", "most-frequent"),
+    ),
 )
+
+_LOOKUPS = (
+    Preset("vllm", "vLLM's defaults", {"shortest": 5, "longest": 5, "match": "first"}),
+    Preset(
+        "transformers",
+        "transformers' defaults",
+        {"shortest": 1, "longest": 2, "match": "first"},
+        draft_length=10,
+    ),
+)
+"""How others look n-grams up, where nothing is asked of them: vLLM's `ngram` (prompt_lookup_min and
+_max), and `prompt_lookup_num_tokens` of transformers' generate()."""
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -34,8 +54,9 @@ METHODS: dict[str, Method] = {
         Method(
             "ngram",
             "N-gram",
-            "Guesses that the text goes on as it did the last time the same tokens were seen.",
+            "Guesses that the text goes on as it did when the same tokens were seen before.",
             options=_MATCH,
+            presets=_LOOKUPS,
         ),
         Method(
             "draft-model",
@@ -66,6 +87,7 @@ METHODS: dict[str, Method] = {
                     64,
                 ),
             ),
+            presets=_LOOKUPS,
         ),
     )
 }

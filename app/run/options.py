@@ -50,6 +50,16 @@ class Option(msgspec.Struct, frozen=True):
         return f"{_KINDS[type(self.default)]}{bounds}"
 
 
+class Preset(msgspec.Struct, frozen=True):
+    """Values that belong together, by a name: another program's defaults."""
+
+    name: str
+    label: str
+    options: dict[str, OptionValue]
+    draft_length: int | None = None
+    """None where the other program has no default for it."""
+
+
 class Offer(msgspec.Struct, frozen=True):
     """A thing to choose by its name, with the options that it declares."""
 
@@ -57,6 +67,15 @@ class Offer(msgspec.Struct, frozen=True):
     label: str
     summary: str
     options: tuple[Option, ...] = ()
+    presets: tuple[Preset, ...] = ()
+
+    def preset(self, name: str) -> Preset:
+        """The preset of this name; Problem if it has none such."""
+        known = {preset.name: preset for preset in self.presets}
+        if not known:
+            remedy = "Leave it out, or choose another method."
+            raise Problem(f"{self.label} has no presets.", remedy)
+        return named(name, known, f"preset of {self.label}")
 
     def filled(self, given: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
         """Every option's value: the given ones, checked, and the defaults of the others."""
@@ -80,10 +99,10 @@ class Offer(msgspec.Struct, frozen=True):
         )
 
 
-_Offer = TypeVar("_Offer", bound=Offer)
+_Named = TypeVar("_Named", bound="Offer | Preset")
 
 
-def named(name: str, offers: Mapping[str, _Offer], what: str) -> _Offer:
+def named(name: str, offers: Mapping[str, _Named], what: str) -> _Named:
     """The offer of this name; `what` it is goes into the Problem if there is none."""
     if name not in offers:
         raise Problem(f"There is no {what} {name!r}.", f"Choose one of: {', '.join(offers)}.")

@@ -21,11 +21,19 @@ class _Head(msgspec.Struct):
     schema: int
 
 
+class _Report(RunRecord, forbid_unknown_fields=True):
+    """A record as a report holds it."""
+
+    elsewhere: msgspec.Raw = msgspec.Raw()
+    """Its set-up for other programs, which follows from the record and so is not read."""
+
+
 def stored_record(data: bytes, where: str) -> RunRecord:
     """The record that JSON holds; `where` names the place it is from. Raises Problem."""
     check_size(data, where)
     check_layout(decoded(data, _Head, where=where).schema, SCHEMA, where=where)
-    return decoded(data, RunRecord, where=where)
+    report = decoded(data, _Report, where=where)
+    return RunRecord(**{name: getattr(report, name) for name in RunRecord.__struct_fields__})
 
 
 def decoded(data: bytes, kind: type[_Wanted], *, where: str) -> _Wanted:

@@ -44,7 +44,8 @@ def test_defaults_are_the_catalogues(call, workbench):
     settings = workbench.settings
     found = (settings.pair, settings.method, settings.draft_length)
     assert found == ("embedded", "ngram-else-head", 8)
-    assert settings.method_options == {"shortest": 2, "longest": 5, "head_length": 2}
+    options = {"shortest": 2, "longest": 5, "match": "last", "head_length": 2}
+    assert settings.method_options == options
     assert (settings.order, settings.detail, settings.baseline) == ("alternated", "light", True)
 
 
@@ -78,9 +79,31 @@ def test_every_flag_reaches_the_settings(call, workbench, tmp_path):
     assert found.rule_options == {"lenience": 0.25}
     assert found.draft_length_policy == "entropy"
     assert found.draft_length_options == {"factor": 0.5, "threshold": 0.4}
-    assert found.method_options == {"shortest": 3, "longest": 5}
+    assert found.method_options == {"shortest": 3, "longest": 5, "match": "last"}
     assert (found.context_length, found.baseline, found.raw) == (99, False, True)
     assert (found.ignore_end_of_text, found.detail) == (True, "full")
+
+
+def test_a_preset_fills_in_what_is_not_given(call, workbench):
+    ngram = (*SAID, "--method", "ngram", "--method-preset")
+    call(*ngram, "transformers")
+    found = workbench.settings
+    assert found.method_options == {"shortest": 1, "longest": 2, "match": "first"}
+    assert found.draft_length == 10
+    call(*ngram, "transformers", "--option", "longest=4", "--draft-length", "3")
+    found = workbench.settings
+    assert found.method_options == {"shortest": 1, "longest": 4, "match": "first"}
+    assert found.draft_length == 3
+    call(*ngram, "vllm")
+    assert workbench.settings.method_options["shortest"] == 5
+    assert workbench.settings.draft_length == 8  # the pair's own
+
+
+@pytest.mark.parametrize("method", ["ngram", "head"])
+def test_a_preset_that_there_is_not_is_told_of(method, call, workbench):
+    done = call(*SAID, "--method", method, "--method-preset", "sglang")
+    assert done.code == 1
+    assert "preset" in done.err
 
 
 def test_json_is_one_object_and_nothing_else_on_stdout(call, workbench):

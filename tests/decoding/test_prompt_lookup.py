@@ -1,10 +1,14 @@
-"""The n-gram proposer and its counts beside the prompt lookup of transformers' generate()."""
+"""The n-gram proposer beside its definition, and beside the prompt lookup of transformers."""
+
+import random
+from collections import Counter
 
 import pytest
 import torch
 from transformers.generation import candidate_generator, utils
 
 from app.decoding.proposers.ngram import Ngram
+from app.run.methods import METHODS
 from app.run.metrics import counts
 from toys import make_lane, run, sessions, tiny_llama
 
@@ -24,13 +28,6 @@ class Counted(candidate_generator.PromptLookupCandidateGenerator):
 
     def update_candidate_strategy(self, input_ids, scores, num_matches):
         type(self).rounds.append((self.guesses, int(num_matches)))
-
-
-class KeepsTheFirst(dict):
-    """An index that keeps the earliest place, as transformers takes it; ours takes the latest."""
-
-    def __setitem__(self, run, end):
-        self.setdefault(run, end)
 
 
 def theirs(model, text, longest, monkeypatch):
@@ -53,8 +50,7 @@ def theirs(model, text, longest, monkeypatch):
 
 def ours(model, prompt, longest):
     """What our loop writes with the same rule."""
-    proposer = Ngram(shortest=1, longest=longest, end_ids=())
-    proposer._last_end = KeepsTheFirst()
+    proposer = Ngram(shortest=1, longest=longest, match="first", end_ids=())
     lane = make_lane(
         prompt, proposer=proposer, draft_length=DRAFT_LENGTH, max_new_tokens=NEW_TOKENS
     )
@@ -88,19 +84,82 @@ def test_drafts_and_counts_are_those_of_transformers(prompt, longest, monkeypatc
     assert tally.committed_after_first == tally.accepted + len(found)
 
 
-def test_the_match_rule_matters_so_the_comparison_can_fail():
-    # Behind 1 2 stands 3 at first, 5 at last.
-    text = PROMPTS[1]
-    latest = Ngram(shortest=1, longest=2, end_ids=())
-    earliest = Ngram(shortest=1, longest=2, end_ids=())
-    earliest._last_end = KeepsTheFirst()
-    assert guessed(latest, text)[0] == 5
-    assert guessed(earliest, text)[0] == 3
+def test_each_choice_of_a_match_copies_from_its_own_place():
+    # Behind 1 2 stands 3 at first, 4 twice, and 5 at last.
+    text = [1, 2, 3, 1, 2, 4, 1, 2, 4, 6, 1, 2, 5, 1, 2]
+    found = {
+        match: guessed(Ngram(shortest=1, longest=2, match=match, end_ids=()), text)
+        for match in ("first", "most-frequent", "last")
+    }
+    assert found == {
+        "first": [3, 1, 2, 4],
+        "most-frequent": [4, 6, 1, 2],
+        "last": [5, 1, 2],
+    }
 
 
-def guessed(proposer, text):
+@pytest.mark.parametrize("match", ["first", "most-frequent", "last"])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 3), (2, 5), (5, 5)])
+def test_guesses_are_those_of_a_search_through_all_of_the_text(match, sizes):
+    drawn = random.Random(f"{match} {sizes}")
+    text = [drawn.randrange(3) for _ in range(150)]
+    proposer = Ngram(shortest=sizes[0], longest=sizes[1], match=match, end_ids=())
+    shown = [guessed(proposer, text[:end]) for end in range(1, len(text))]
+    assert shown == [searched(text[:end], *sizes, match) for end in range(1, len(text))]
+    assert sum(map(bool, shown)) > 20
+
+
+def searched(text, shortest, longest, match):
+    """Up to 4 guesses by the definition: the longest size that is found, then the place."""
+    for size in range(longest, shortest - 1, -1):
+        run = text[len(text) - size :]
+        ends = [end for end in range(size, len(text)) if text[end - size : end] == run]
+        if ends:
+            times = Counter(text[end] for end in ends)
+            most = [end for end in ends if times[text[end]] == max(times.values())]
+            end = {"first": ends[0], "last": ends[-1], "most-frequent": most[-1]}[match]
+            return text[end : end + 4]
+    return []
+
+
+@pytest.mark.parametrize("longest", [2, 3])
+def test_the_preset_of_transformers_guesses_what_its_generator_does(longest):
+    preset = METHODS["ngram"].preset("transformers")
+    theirs_ = candidate_generator.PromptLookupCandidateGenerator(
+        num_output_tokens=preset.draft_length, max_length=10_000
+    )
+    assert theirs_.max_matching_ngram_size == preset.options["longest"]
+    theirs_.max_matching_ngram_size = longest
+    ours_ = preset_ngram("transformers", longest=longest)
+    drawn = random.Random(longest)
+    text = [drawn.randrange(6) for _ in range(300)]
+    for end in range(2, len(text)):
+        ids = torch.tensor([text[:end]])
+        candidates, _ = theirs_.get_candidates(ids)
+        found = guessed(ours_, text[:end], limit=preset.draft_length)
+        assert found == candidates[0, end:].tolist()
+
+
+def test_the_preset_of_vllm_guesses_by_its_definition():
+    # The longest size within both bounds, and of its places the earliest.
+    preset = METHODS["ngram"].preset("vllm")
+    proposer = preset_ngram("vllm")
+    drawn = random.Random(5)
+    text = [drawn.randrange(2) for _ in range(300)]
+    shown = [guessed(proposer, text[:end]) for end in range(1, len(text))]
+    assert shown == [searched(text[:end], 5, 5, "first") for end in range(1, len(text))]
+    assert preset.draft_length is None
+
+
+def preset_ngram(name, **changes):
+    """The proposer with a preset's values."""
+    values = {**METHODS["ngram"].preset(name).options, **changes}
+    return Ngram(**values, end_ids=())
+
+
+def guessed(proposer, text, limit=4):
     try:
-        next(proposer.propose(text, limit=4, round_=0))
+        next(proposer.propose(text, limit=limit, round_=0))
     except StopIteration as done:
         return done.value.block.ids
     raise AssertionError("it asked for a pass")

@@ -47,7 +47,7 @@ def test_greedy_hides_what_only_a_draw_needs(form):
 
 
 def test_only_the_chosen_methods_options_are_shown_and_sent(form):
-    options = {"shortest": 2, "longest": 5, "head_length": 2}
+    options = {"shortest": 2, "longest": 5, "match": "last", "head_length": 2}
     assert settings(form).method_options == options
     form.choose_pair("embedded-nf4-draft")
     assert settings(form).method == "draft-model"
@@ -78,7 +78,7 @@ def test_settings_that_were_filled_in_come_back(form):
         pair="embedded-nf4-draft",
         prompt="Hi",
         method="ngram",
-        method_options={"shortest": 3, "longest": 9},
+        method_options={"shortest": 3, "longest": 9, "match": "first"},
         draft_length=7,
         sampling=Sampling(0.7, 40, 0.9, 0.05, 1.1, 0.2, 11),
         max_new_tokens=33,
@@ -354,7 +354,7 @@ def test_numbers_are_read_as_the_country_writes_them(application):
 
 def test_every_declared_option_has_a_field():
     kinds = {type(option.default) for method in METHODS.values() for option in method.options}
-    assert kinds <= {int, float, bool}
+    assert kinds <= {int, float, bool, str}
     assert Option("x", "X", "Help.", 1).default == 1
 
 
@@ -449,3 +449,25 @@ def test_a_policys_options_stand_below_it_and_are_sent(form):
     assert (found.draft_length_policy, found.draft_length_options) == ("heuristic", {"start": 6})
     form.speculation.setChecked(False)
     assert not row.field.isVisible()
+
+
+def test_a_preset_fills_the_fields_and_is_named_while_they_hold_it(form):
+    form.rows["method"].field.put("ngram")
+    presets = form._presets["ngram"]
+    rows = form._option_rows["method", "ngram"]
+    assert presets.field.isVisible()
+    assert not form._presets["ngram-else-head"].field.isVisible()
+    assert presets.field.get() == ""
+    presets.field.put("transformers")
+    found = settings(form)
+    assert found.method_options == {"shortest": 1, "longest": 2, "match": "first"}
+    assert found.draft_length == 10
+    assert presets.field.get() == "transformers"
+    form.rows["draft_length"].field.put(5)
+    assert presets.field.get() == ""
+    rows["shortest"].field.put(5)
+    rows["longest"].field.put(5)
+    assert presets.field.get() == "vllm"
+    assert settings(form).draft_length == 5
+    form.speculation.setChecked(False)
+    assert not presets.field.isVisible()

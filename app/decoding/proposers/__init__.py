@@ -51,6 +51,7 @@ def _ngram(around: Surroundings, options: Options) -> Proposer:
     return Ngram(
         shortest=int(options["shortest"]),
         longest=int(options["longest"]),
+        match=str(options["match"]),
         end_ids=around.end_ids,
         device=around.device,
     )

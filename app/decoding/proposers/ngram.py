@@ -1,7 +1,8 @@
-"""Guess that the text goes on as it did the last time the same few tokens were seen.
+"""Guess that the text goes on as it did when the same few tokens were seen before.
 
-Prompt lookup decoding: the longest match of the text's end in [min, max] tokens, at its most recent
-place; what was written so far counts as text too. Every guess is certain (a point mass).
+Prompt lookup decoding: the longest match of the text's end in [min, max] tokens, at its first or
+its most recent place, or where it went on as it mostly does; what was written so far counts as text
+too. Every guess is certain (a point mass).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Collection, Sequence
 import torch
 
 from app.decoding.contracts import Asking, Draft
+from app.decoding.proposers.match_places import make_places
 from app.models.session import Block
 from app.run.problems import Problem
 
@@ -24,8 +26,10 @@ class Ngram:
         shortest: int,
         longest: int,
         end_ids: Collection[int],
+        match: str = "last",
         device: torch.device | None = None,
     ) -> None:
+        """`match` says which place of the longest match is taken: last, first or most-frequent."""
         if shortest > longest:
             raise Problem(
                 f"The shortest match ({shortest}) is longer than the longest ({longest}).",
@@ -34,8 +38,8 @@ class Ngram:
         self._sizes = range(longest, shortest - 1, -1)
         self._end_ids = frozenset(end_ids)
         self._device = device
-        self._last_end: dict[tuple[int, ...], int] = {}
-        """Where each run of tokens ended last, of those that something follows."""
+        self._places = make_places(match)
+        """Where each run of tokens ended, of those that something follows."""
         self._indexed = 0
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
@@ -54,19 +58,22 @@ class Ngram:
         for end in range(self._indexed, len(text) - 1):
             for size in self._sizes:
                 if size <= end + 1:
-                    self._last_end[tuple(text[end + 1 - size : end + 1])] = end
+                    run = tuple(text[end + 1 - size : end + 1])
+                    self._places.note(run, end, follows=text[end + 1])
         self._indexed = max(self._indexed, len(text) - 1)
 
     def _continuation(self, text: Sequence[int], limit: int) -> list[int]:
         for size in self._sizes:
-            end = self._last_end.get(tuple(text[-size:])) if size <= len(text) else None
+            end = self._places.find(tuple(text[-size:])) if size <= len(text) else None
             if end is not None:
-                return self._up_to_end(list(text[end + 1 : end + 1 + max(limit, 0)]))
+                found = list(text[end + 1 : end + 1 + max(limit, 0)])
+                return up_to_end(found, self._end_ids)
         return []
 
-    def _up_to_end(self, guesses: list[int]) -> list[int]:
-        """Nothing is guessed behind an end of text."""
-        for place, token in enumerate(guesses):
-            if token in self._end_ids:
-                return guesses[: place + 1]
-        return guesses
+
+def up_to_end(guesses: list[int], end_ids: Collection[int]) -> list[int]:
+    """These guesses up to the first end of a text: nothing is guessed behind it."""
+    for place, token in enumerate(guesses):
+        if token in end_ids:
+            return guesses[: place + 1]
+    return guesses

@@ -1,0 +1,61 @@
+"""Every program, for every run."""
+
+import msgspec
+import pytest
+from recorded import hostile_record, record_of, run_record
+
+from app.elsewhere.programs import PROGRAMS, recipe, recipes
+from app.elsewhere.setup import setup_of
+from app.run.methods import METHODS
+from app.run.rules import RULES
+
+
+@pytest.mark.parametrize("make", [run_record, record_of, hostile_record])
+def test_a_run_has_a_recipe_for_every_program(make):
+    found = recipes(make())
+    assert [one.program for one in found] == list(PROGRAMS)
+    assert all(one.release and (one.text or one.not_carried) for one in found)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_with_every_rule_is_written_or_refused_in_words(
+    name, method, rule, setup_with
+):
+    drawn = {"temperature": 0.0 if rule == "greedy" else 0.7}
+    found = recipe(name, setup_with(method=method, rule=rule, sampling=drawn, draft_length=8))
+    assert found.text or "no counterpart of the method" in found.not_carried[0]
+    if RULES[rule].lossless or method == "nothing" or not found.text:
+        return
+    lossy = any(rule in line for line in found.not_carried)
+    own = {"lenience": (), "typical": (), "ensemble": ("assistant_ensemble_weight",),
+           "fly": ('"fly"',), "synthetic": ('"synthetic"', "--spec-synth-len")}  # fmt: skip
+    assert lossy or any(word in found.text for word in own[rule])
+
+
+def test_models_of_the_hub_are_named_by_their_repositories(setup_with):
+    record = run_record()
+    cache = "/home/x/.cache/huggingface/hub/models--org--Big-1.5B-it/snapshots/0123"
+    record.target = msgspec.structs.replace(record.target, folder=cache)
+    setup = setup_of(record)
+    assert setup.target == "org/Big-1.5B-it"
+    windows = cache.replace("/", "\\")
+    record.target = msgspec.structs.replace(record.target, folder=windows)
+    assert setup_of(record).target == "org/Big-1.5B-it"
+
+
+def test_other_models_are_named_without_their_place():
+    record = run_record()
+    record.target = msgspec.structs.replace(record.target, folder="/home/secret/big", name="big")
+    for one in recipes(record):
+        assert "secret" not in one.text
+        assert "path/to/big" in one.text
+
+
+def test_settings_of_another_version_are_refused_in_words():
+    record = run_record()
+    record.settings = msgspec.structs.replace(record.settings, method="lookahead")
+    for one in recipes(record):
+        assert one.text == ""
+        assert one.not_carried == ("There is no method 'lookahead'.",)
