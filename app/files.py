@@ -51,6 +51,11 @@ def history_file() -> Path:
     return data_folder() / "history.sqlite"
 
 
+def kept_texts_file() -> Path:
+    """The database of the texts that suffix decoding copies from."""
+    return data_folder() / "texts.sqlite"
+
+
 def cache_folder() -> Path:
     """What can be made again: converted models, measurements of this machine."""
     return _user_folder("cache")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from app.appraisal.by_proposer import COPIES
 from app.run.cost import PassCosts
 from app.run.events import LaneName, Round
 from app.run.figures import speculative_counts
@@ -106,9 +107,9 @@ def _rounds(records: Sequence[RunRecord], lane: LaneName) -> list[Round]:
 
 
 def _made_by_models(rounds: Sequence[Round]) -> float:
-    """The share of the guesses that did not come from an n-gram, which costs no step."""
+    """The share of the guesses that were not copied, which costs no step."""
     guesses = sum(round_.drafted for round_ in rounds)
-    copied = sum(round_.drafted for round_ in rounds if round_.source == "ngram")
+    copied = sum(round_.drafted for round_ in rounds if round_.source in COPIES)
     return 1.0 - (ratio(copied, guesses) or 0.0)
 
 

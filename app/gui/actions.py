@@ -281,6 +281,14 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "what it needs.",
     ),
     ActionSpec(
+        "forget_texts",
+        "Kept texts…",
+        "",
+        "texts.forget",
+        "program",
+        "Tell how much of earlier runs is kept for suffix decoding to copy from, and let it go.",
+    ),
+    ActionSpec(
         "restart",
         "Restart the engine",
         "",

@@ -29,6 +29,7 @@ from app.gui.running import Running
 from app.gui.runs_desk import RunsDesk
 from app.gui.runs_page import RunsPage
 from app.gui.slow_clock import Part, SlowClock
+from app.gui.texts_desk import TextsDesk
 from app.gui.theme import Theme
 from app.gui.top_bar import TopBar
 from app.gui.train_desk import TRAINING, TrainDesk
@@ -102,6 +103,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self.pages)
         notice, opened = self.page.notice, self.running.open
         self._reports = ReportExchange(self, notice, self.background, opened=opened)
+        self.texts = TextsDesk(self, notice, self.background, files.kept_texts_file())
         self._make_clocks()
         self._connect()
         for fault in catalogue.faults[:1]:

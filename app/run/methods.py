@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from app.run.options import Offer, Option, Preset, named
+from app.run.settings import RunSettings
 
 Drafter = Literal["nothing", "model", "head"]
 """What of a pair a method asks for guesses: nothing, its draft model, or its draft head."""
@@ -15,6 +18,10 @@ class Method(Offer, frozen=True):
 
     drafter: Drafter = "nothing"
     """What the pair has to have for it."""
+    remembers: bool = False
+    """Whether it copies from texts of earlier runs too, and its own are kept for that: it has the
+    options `cached` and `keep`.
+    """
 
     @staticmethod
     def named(name: str) -> Method:
@@ -59,6 +66,65 @@ METHODS: dict[str, Method] = {
             presets=_LOOKUPS,
         ),
         Method(
+            "suffix",
+            "Suffix decoding",
+            "Guesses what mostly followed the last tokens, here and in what earlier runs wrote.",
+            options=(
+                Option("depth", "Depth", "Tokens of a match and its guesses together.", 24, 2, 64),
+                Option(
+                    "factor",
+                    "Guesses a matched token",
+                    "The longer the match, the more is guessed: so many guesses for each token of "
+                    "it, at most.",
+                    1.0,
+                    0.0,
+                    16.0,
+                ),
+                Option(
+                    "offset", "Guesses besides", "Added to those by the match.", 0.0, -16.0, 64.0
+                ),
+                Option(
+                    "least_probability",
+                    "Least probability",
+                    "The share of a match's places that go on in the same way, below which nothing "
+                    "more is guessed.",
+                    0.1,
+                    0.0,
+                    1.0,
+                ),
+                Option(
+                    "cached",
+                    "Earlier texts",
+                    "Texts of earlier runs with this target that are copied from: so many are "
+                    "kept, the newest. 0 copies from none, and keeps none.",
+                    1000,
+                    0,
+                    10_000,
+                ),
+                Option(
+                    "keep",
+                    "Keep the text",
+                    "Later runs may copy from this run's text. A private run's is never kept.",
+                    True,
+                ),
+            ),
+            presets=(
+                Preset(
+                    "vllm",
+                    "vLLM's defaults",
+                    {
+                        "depth": 24,
+                        "factor": 1.0,
+                        "offset": 0.0,
+                        "least_probability": 0.1,
+                        "cached": 10_000,
+                    },
+                    draft_length=24,
+                ),
+            ),
+            remembers=True,
+        ),
+        Method(
             "draft-model",
             "Draft model",
             "A smaller model guesses, token by token.",
@@ -91,3 +157,11 @@ METHODS: dict[str, Method] = {
         ),
     )
 }
+
+
+def unkept(settings: RunSettings) -> RunSettings:
+    """The same settings, with nothing kept of the text for later runs to copy from."""
+    if not Method.named(settings.method).remembers:
+        return settings
+    options = {**settings.method_options, "keep": False}
+    return msgspec.structs.replace(settings, method_options=options)

@@ -28,6 +28,7 @@ from app.run.methods import Drafter, Method
 from app.run.rules import Rule, is_lossy
 from app.run.settings import RunSettings
 from app.studies.conversation import Conversation, Room
+from app.studies.earlier_texts import Earlier
 from app.studies.lengths import make_draft_length, make_draft_stop
 
 
@@ -45,6 +46,8 @@ class LaneMaker:
     """Tokens that the whole conversation may take."""
     costs: PassCosts | None = None
     """What passes cost here, for a run that chooses its draft lengths by them."""
+    earlier: Earlier | None = None
+    """What earlier runs wrote, for a method that copies from it: the same for every lane."""
 
     def open(self, at: At, pause: Pause) -> Iterator[LaneEvent]:
         """The events of a lane; nothing runs before the first is asked for.
@@ -158,6 +161,7 @@ class LaneMaker:
             width=self.pair.target.model.width,
             shared_noise=Rule.named(self.settings.rule).same_text,
             stop=make_draft_stop(self.settings),
+            earlier=self.earlier.trie if self.earlier else None,
         )
         if not self._speculates(at):
             return make_proposer("nothing", {}, around)

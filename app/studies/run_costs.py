@@ -36,7 +36,7 @@ def run_costs(
                 context=bucket_of(len(maker.prompt_ids) + written),
                 drafter=maker.drafter,
                 seen=_single_pass(record),
-                keep=not record.flags,
+                keep=not any(flag.reach == "times" for flag in record.flags),
                 report=report,
                 pause=pause,
             )

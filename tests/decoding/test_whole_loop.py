@@ -14,7 +14,9 @@ from scipy.stats import chi2, ncx2
 
 from app.decoding.contracts import Read, Unread
 from app.decoding.draft_stop import ConfidenceStop, EntropyStop
+from app.decoding.proposers.count_trie import CountTrie
 from app.decoding.proposers.ngram import Ngram
+from app.decoding.proposers.suffix import Suffix
 from app.decoding.verifiers import make_verifier
 from app.models.session import Reading
 from app.run.identities import violations
@@ -58,6 +60,12 @@ def recorded(rule, proposer, *, tokens=TOKENS, options=None, stop=None, **sampli
         guesser = draft_model(width=4, sampling=settings, shared_noise=rule == "coupled", stop=stop)
     if proposer == "ngram":
         guesser = Ngram(shortest=1, longest=2, end_ids=[])
+    if proposer == "suffix":
+        earlier = CountTrie(4)
+        earlier.add([0, 1, 2, 3, 0, 1, 2, 3, 0, 1])
+        guesser = Suffix(
+            depth=4, factor=1.0, offset=1.0, least_probability=0.1, end_ids=[], earlier=earlier
+        )
     lane = make_lane(
         [1],
         proposer=guesser,
@@ -87,10 +95,10 @@ def test_so_many_tokens_show_a_law_that_is_off_by_a_twentieth():
     assert ncx2.sf(chi2.ppf(1 - 1e-4, free), free, TOKENS * 0.1**2) > 0.99
 
 
-@pytest.mark.parametrize("proposer", ["draft", "ngram"])
+@pytest.mark.parametrize("proposer", ["draft", "ngram", "suffix"])
 @pytest.mark.parametrize("rule", LOSSLESS)
 def test_the_whole_loop_follows_the_targets_law(rule, proposer):
-    # An n-gram's guesses are certain, which is a round a token or two: fewer tokens do.
+    # What is copied is certain, which is a round a token or two: fewer tokens do.
     ids = written(rule, proposer=proposer, tokens=TOKENS if proposer == "draft" else TOKENS // 2)
     free = VOCABULARY * (VOCABULARY - 1)
     assert statistic(ids, TARGET) < chi2.ppf(1 - 1e-4, free)
@@ -131,9 +139,9 @@ def test_synthetic_acceptance_has_its_length(temperature):
 def test_coupled_sampling_writes_one_text_whoever_guesses(seed, penalties):
     texts = [
         written("coupled", proposer=proposer, tokens=200, seed=seed, top_k=3, **penalties)
-        for proposer in (None, "ngram", "draft")
+        for proposer in (None, "ngram", "suffix", "draft")
     ]
-    assert texts[0] == texts[1] == texts[2]
+    assert texts[0] == texts[1] == texts[2] == texts[3]
     assert texts[0] != written("exact", tokens=200, seed=seed, top_k=3, **penalties)
     exact = [written("exact", proposer=p, tokens=200, seed=seed) for p in (None, "draft")]
     assert exact[0] != exact[1]

@@ -9,11 +9,13 @@ import torch
 
 from app.decoding.contracts import Proposer
 from app.decoding.draft_stop import DraftStop
+from app.decoding.proposers.count_trie import CountTrie
 from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel
 from app.decoding.proposers.in_order import InOrder
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.nothing import Nothing
+from app.decoding.proposers.suffix import Suffix
 from app.models.loaded_head import LoadedHead
 from app.models.pair import DraftWidths
 from app.run.methods import Method
@@ -42,6 +44,8 @@ class Surroundings:
     """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
     stop: DraftStop | None = None
     """Ends drafts of a model or a head before their limit; None never does."""
+    earlier: CountTrie | None = None
+    """What earlier runs wrote, counted as deep as the method's option says; None for nothing."""
 
 
 Options = Mapping[str, OptionValue]
@@ -53,6 +57,18 @@ def _ngram(around: Surroundings, options: Options) -> Proposer:
         longest=int(options["longest"]),
         match=str(options["match"]),
         end_ids=around.end_ids,
+        device=around.device,
+    )
+
+
+def _suffix(around: Surroundings, options: Options) -> Proposer:
+    return Suffix(
+        depth=int(options["depth"]),
+        factor=float(options["factor"]),
+        offset=float(options["offset"]),
+        least_probability=float(options["least_probability"]),
+        end_ids=around.end_ids,
+        earlier=around.earlier,
         device=around.device,
     )
 
@@ -97,6 +113,7 @@ def _ngram_else_head(around: Surroundings, options: Options) -> Proposer:
 _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "nothing": lambda around, options: Nothing(),
     "ngram": _ngram,
+    "suffix": _suffix,
     "draft-model": _draft_model,
     "head": _head,
     "ngram-else-head": _ngram_else_head,
