@@ -71,7 +71,7 @@ def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCos
 
     A round's overhead is the median of what lies outside the models: sampling, the rule, copies,
     bookkeeping, and guesses that no model makes. Where an n-gram makes some of the guesses, a guess
-    costs as much less on average.
+    costs as much less on average; where it helps a draft model, what it took here.
     """
     if costs is None:
         return None
@@ -79,7 +79,7 @@ def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCos
     drafting = ratio(sum(round_.drafted > 0 for round_ in rounds), len(rounds))
     return StepCosts(
         passes=dict(costs.seconds),
-        draft_step=_made_by_models(rounds) * (costs.draft_step or 0.0),
+        draft_step=_draft_step(rounds, costs),
         overhead=_median(rounds, _outside_models),
         baseline_overhead=_median(_rounds(records, "baseline"), _outside_models),
         idle=1.0 - drafting if drafting else 0.0,
@@ -104,6 +104,15 @@ def _rounds(records: Sequence[RunRecord], lane: LaneName) -> list[Round]:
         for repetition in record.repetitions(lane)
         for round_ in repetition.rounds
     ]
+
+
+def _draft_step(rounds: Sequence[Round], costs: PassCosts) -> float:
+    """Mean seconds for one more guess."""
+    helped = [round_ for round_ in rounds if round_.source == "cascade"]
+    if helped:  # its passes yield several guesses, or one
+        spent = sum(one.phases.draft_calls - one.phases.draft_prompt for one in helped)
+        return max(spent, 0.0) / sum(one.drafted for one in helped)
+    return _made_by_models(rounds) * (costs.draft_step or 0.0)
 
 
 def _made_by_models(rounds: Sequence[Round]) -> float:

@@ -13,6 +13,8 @@ PROPOSERS: dict[str, str] = {
     "suffix": "suffix decoding, this text",
     "suffix-earlier": "suffix decoding, earlier texts",
     "draft-model": "draft model",
+    "cascade": "draft model with n-grams",
+    "early-exit": "early exit",
     "head": "head",
 }
 """The sources of guesses, in words."""

@@ -117,7 +117,8 @@ class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def offers(self, drafter: Drafter) -> bool:
         """Whether it has what a method asks for guesses."""
-        return {"nothing": True, "model": bool(self.draft), "head": bool(self.head)}[drafter]
+        named = {"model": self.draft, "head": self.head}
+        return drafter not in named or named[drafter] is not None
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from app.models.cache import SequenceCache, open_cache
 from app.models.exhausted import memory_guard
+from app.models.first_layers import LayerList
 from app.models.fused_linear import fuse
 from app.models.lean_decoder import LeanDecoder, known
 from app.models.offload import share_elsewhere
@@ -48,6 +50,8 @@ class LanguageModel:
         """Weights, as many as the model has (a shared matrix counts once)."""
         self.kernel = ""
         """What computes the linear layers and the pass, where it is not transformers alone."""
+        self.early_exit: str | None = None
+        """Why its first layers cannot guess ahead of it: empty if they can, None if not tried."""
         self._inner = inner
         self._device = device
         self._lean: LeanDecoder | None = None
@@ -71,6 +75,11 @@ class LanguageModel:
     def rows(self) -> int:
         """Ids that the model can read."""
         return int(self._inner.get_input_embeddings().num_embeddings)
+
+    @property
+    def layers(self) -> int:
+        """Decoder layers."""
+        return int(self._text_config.num_hidden_layers)
 
     @property
     def context_length(self) -> int:
@@ -164,13 +173,24 @@ class LanguageModel:
         if self._lean is not None:
             return self.forward_with_features(ids, cache, rows)[0]
         keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
-        with memory_guard(self.name):
+        with memory_guard(self.name), self._as_deep_as(cache):
             output = self._inner(
                 input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}, **keep
             )
         cache.advance(len(ids))
         logits: Tensor = output.logits[0]
         return logits[len(logits) - rows :]
+
+    def _as_deep_as(self, cache: SequenceCache) -> AbstractContextManager[None]:
+        """Passes go through as many layers as the cache has. Raises RuntimeError where the model's
+        layers are not to be found.
+        """
+        if cache.depth is None:
+            return nullcontext()
+        layers = LayerList.of(self._inner, self.layers)
+        if layers is None:
+            raise RuntimeError("its layers cannot be told apart")
+        return layers.cut_to(cache.depth)
 
     @torch.inference_mode()
     def forward_with_features(
@@ -181,7 +201,7 @@ class LanguageModel:
         Only for models whose logits are their output layer's answer to these features. Raises
         Problem when the device's memory is exhausted.
         """
-        with memory_guard(self.name):
+        with memory_guard(self.name), self._as_deep_as(cache):
             if self._lean is not None:
                 states = self._lean.states(ids, cache)
             else:

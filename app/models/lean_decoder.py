@@ -68,12 +68,14 @@ class LeanDecoder:
         self._shared = int(inner.config.num_key_value_heads)
 
     def states(self, ids: Tensor, cache: SequenceCache) -> Tensor:
-        """Feeds ids [n] behind the cache; the states behind the final norm, [n, hidden]."""
+        """Feeds ids [n] behind the cache; the states behind the final norm, [n, hidden]: of the
+        first layers only, where the cache has no more.
+        """
         start, end = cache.length, cache.length + len(ids)
         x = self._embeddings(ids)
         cosines, sines = self._rotary.between(start, end, x.dtype)
         masks = Masks(start, end, x, keys=-(-end // STEP) * STEP if self._steady else None)
-        for layer, held in zip(self._layers, cache.inner.layers, strict=True):
+        for layer, held in zip(self._layers[: cache.depth], cache.inner.layers, strict=True):
             attended = self._attend(layer, held, layer.before(x), (cosines, sines), masks)
             x = layer.out.plus(attended, x)
             y = layer.between(x)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.models.language_model import LanguageModel
 from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel
+from app.models.proofs import why_no_early_exit
 from app.models.tokenizer import Tokenizer
 from app.run.events import ModelFacts
 from app.run.methods import Drafter
@@ -69,6 +70,8 @@ class LoadedPair:
             return f"Speculation is off: {self.target.rewinding.note}."
         if drafter == "model" and self.draft and not self.draft.rewinding.holds:
             return f"Speculation is off, for the draft model: {self.draft.rewinding.note}."
+        if drafter == "early-exit" and (reason := why_no_early_exit(self.target.model)):
+            return f"Speculation is off: the target cannot guess for itself, as {reason}."
         return ""
 
     @property
@@ -81,15 +84,23 @@ class LoadedPair:
         """How the ids of both models fit together; None without a draft model."""
         if self.draft is None:
             return None
-        target, draft = self.target.model, self.draft.model
+        return self._widths_of(self.draft.model)
+
+    @property
+    def own_widths(self) -> DraftWidths:
+        """The same of the target as its own draft."""
+        return self._widths_of(self.target.model)
+
+    def _widths_of(self, draft: LanguageModel) -> DraftWidths:
+        target = self.target.model
         both_read = min(target.rows, draft.rows)
         shared = min(len(self.tokenizer), target.width, draft.width, both_read)
         return DraftWidths(target.width, shared, draft.rows)
 
     def notes(self, drafter: Drafter) -> tuple[str, ...]:
         """What to know before trusting a figure of a run with this drafter."""
-        of_drafter = {"model": self.draft_warnings, "head": self.head_warnings, "nothing": ()}
-        found = [*of_drafter[drafter], *self.warnings, *self.target.notes]
+        of_drafter = {"model": self.draft_warnings, "head": self.head_warnings}
+        found = [*of_drafter.get(drafter, ()), *self.warnings, *self.target.notes]
         if drafter == "model" and self.draft is not None and self.draft is not self.target:
             found += self.draft.notes
         refusal = self.refusal(drafter)

@@ -168,6 +168,10 @@ class Session:
         """Tokens in the cache."""
         return int(self._cache.length)
 
+    def lend(self, depth: int) -> Any:
+        """The cache's first `depth` layers, for passes that go no deeper, until the next read."""
+        return self._cache.lend(depth)
+
     def unread(self, text: Sequence[int]) -> int:
         """How many tokens of the text the next pass would have to feed."""
         self._reconcile(text)

@@ -9,8 +9,9 @@ import msgspec
 from app.run.options import Offer, Option, Preset, named
 from app.run.settings import RunSettings
 
-Drafter = Literal["nothing", "model", "head"]
-"""What of a pair a method asks for guesses: nothing, its draft model, or its draft head."""
+Drafter = Literal["nothing", "model", "head", "early-exit"]
+"""What of a pair a method asks for guesses: nothing, its draft model, its draft head, or the first
+layers of the target itself, which every pair has."""
 
 
 class Method(Offer, frozen=True):
@@ -53,6 +54,25 @@ _LOOKUPS = (
 )
 """How others look n-grams up, where nothing is asked of them: vLLM's `ngram` (prompt_lookup_min and
 _max), and `prompt_lookup_num_tokens` of transformers' generate()."""
+
+_DRAWING = (
+    Option(
+        "draft_sampling",
+        "Draft draws by",
+        "target: the run's own sampling settings; own: a temperature of its own, no token cut; "
+        "argmax: it takes its likeliest token. Each is exact; how many guesses are kept differs.",
+        "target",
+        choices=("target", "own", "argmax"),
+    ),
+    Option(
+        "draft_temperature",
+        "Draft's temperature",
+        "Where the draft draws by a temperature of its own.",
+        1.0,
+        0.01,
+        10.0,
+    ),
+)
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -129,12 +149,40 @@ METHODS: dict[str, Method] = {
             "Draft model",
             "A smaller model guesses, token by token.",
             drafter="model",
+            options=_DRAWING,
+        ),
+        Method(
+            "cascade",
+            "Draft model, helped by n-grams",
+            "A smaller model guesses; copies of the text guess for it, and it keeps those that it "
+            "would have drawn. Its guesses are the same, its passes fewer.",
+            drafter="model",
+            options=(*_DRAWING, *_MATCH),
+        ),
+        Method(
+            "early-exit",
+            "Early exit",
+            "The target's own first layers guess, its output layer right behind them. Pays with "
+            "models that were trained for it.",
+            drafter="early-exit",
+            options=(
+                Option(
+                    "exit_layer",
+                    "Layers that guess",
+                    "The first so many of the target's layers. 0 takes a third of them.",
+                    0,
+                    0,
+                    1000,
+                ),
+                *_DRAWING,
+            ),
         ),
         Method(
             "head",
             "Draft head",
             "One layer guesses from what the target has just computed.",
             drafter="head",
+            options=_DRAWING,
         ),
         Method(
             "ngram-else-head",
@@ -152,6 +200,7 @@ METHODS: dict[str, Method] = {
                     0,
                     64,
                 ),
+                *_DRAWING,
             ),
             presets=_LOOKUPS,
         ),

@@ -17,6 +17,7 @@ from app.decoding.drivers import Pause, Sessions, run_lane
 from app.decoding.loop import LaneEvent, LaneSetup, decode
 from app.decoding.proposers import Surroundings, make_proposer
 from app.decoding.verifiers import make_verifier
+from app.models.early_exit import EarlyExit, ExitSession
 from app.models.head_session import HeadSession
 from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel
@@ -100,6 +101,26 @@ class LaneMaker:
         return self.pair.refusal(self.drafter)
 
     @property
+    def early_exit(self) -> EarlyExit | None:
+        """The layers of the target that guess in this run; None where the method asks for others.
+
+        Raises Problem for more layers than there are.
+        """
+        settings = self.settings
+        if self.drafter != "early-exit" or self.refusal:
+            return None
+        options = Method.named(settings.method).filled(settings.method_options)
+        return EarlyExit(self.pair.target.model, int(options["exit_layer"]))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before trusting a figure of this run."""
+        guesses = self.early_exit
+        own = (f"Guessed by {guesses.name}.",) if guesses else ()
+        earlier = (self.earlier.note,) if self.earlier else ()
+        return (*self.pair.notes(self.drafter), *own, *earlier)
+
+    @property
     def capacity(self) -> int:
         """Tokens that a session has to hold in this run."""
         wanted = len(self.prompt_ids) + self.settings.max_new_tokens
@@ -148,15 +169,16 @@ class LaneMaker:
         return clock_for(draft.model.device)
 
     def _proposer(self, at: At) -> Proposer:
-        draft = self.pair.draft
+        exits = self.early_exit
+        draft = exits.target if exits else self.pair.draft.model if self.pair.draft else None
         around = Surroundings(
             sampling=self.settings.sampling,
             end_ids=self._end_ids,
             prompt_length=len(self.prompt_ids),
             device=self.pair.target.model.device,
-            draft_device=draft.model.device if draft else None,
-            widths=self.pair.widths,
-            draft_context=draft.model.context_length if draft else 0,
+            draft_device=draft.device if draft else None,
+            widths=self.pair.own_widths if exits else self.pair.widths,
+            draft_context=draft.context_length if draft else 0,
             head=self.pair.head,
             width=self.pair.target.model.width,
             shared_noise=Rule.named(self.settings.rule).same_text,
@@ -174,15 +196,17 @@ class LaneMaker:
             return Fixed(0, "speculation refused")
         return make_draft_length(self.settings, self.costs)
 
-    def _sessions(self, at: At) -> dict[Role, Session | HeadSession]:
+    def _sessions(self, at: At) -> dict[Role, Session | HeadSession | ExitSession]:
         pair, drafter = self.pair, self.drafter if self._speculates(at) else "nothing"
         head = pair.head if drafter == "head" else None
         target = self._session(at, "target", pair.target, features=head is not None)
-        sessions: dict[Role, Session | HeadSession] = {"target": target}
+        sessions: dict[Role, Session | HeadSession | ExitSession] = {"target": target}
         if pair.draft is not None and drafter == "model":
             sessions["draft"] = self._session(at, "draft", pair.draft)
         if head is not None:
             sessions["head"] = self._head_session(at, head, target)
+        if drafter == "early-exit" and (exits := self.early_exit) is not None:
+            sessions["draft"] = exits.open(target, target.capacity)
         return sessions
 
     def _session(

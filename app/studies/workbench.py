@@ -301,7 +301,7 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
         prompt_ids=maker.prompt_ids,
         end_ids=pair.end_ids,
         lossless=maker.lossless,
-        notes=(*pair.notes(maker.drafter), *([maker.earlier.note] if maker.earlier else [])),
+        notes=maker.notes,
         draft_resident=pair.drafts_with != "nothing",
     )
 
@@ -319,6 +319,8 @@ def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
         warm_up(pair.draft.model, maker.prompt_ids, width=1)
     if pair.head is not None and maker.drafter == "head":
         warm_up_head(pair.head, maker.prompt_ids)
+    if (exits := maker.early_exit) is not None:
+        warm_up_head(exits, maker.prompt_ids)
 
 
 def _ended(record: RunRecord, stop: Exception | None, peak: int | None) -> RunEnded:

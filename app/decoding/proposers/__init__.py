@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from app.decoding.contracts import Proposer
 from app.decoding.draft_stop import DraftStop
+from app.decoding.proposers.cascade import Cascade
 from app.decoding.proposers.count_trie import CountTrie
 from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel
+from app.decoding.proposers.drawing import drawn_by
+from app.decoding.proposers.early_exit import EarlyExitDraft
 from app.decoding.proposers.in_order import InOrder
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.nothing import Nothing
@@ -33,7 +37,7 @@ class Surroundings:
     device: torch.device
     """The target's."""
     draft_device: torch.device | None = None
-    """None without a draft model."""
+    """None without a draft model; as all of a draft model, the target's own at an early exit."""
     widths: DraftWidths | None = None
     """None without a draft model."""
     draft_context: int = 0
@@ -51,7 +55,7 @@ class Surroundings:
 Options = Mapping[str, OptionValue]
 
 
-def _ngram(around: Surroundings, options: Options) -> Proposer:
+def _ngram(around: Surroundings, options: Options) -> Ngram:
     return Ngram(
         shortest=int(options["shortest"]),
         longest=int(options["longest"]),
@@ -74,18 +78,31 @@ def _suffix(around: Surroundings, options: Options) -> Proposer:
 
 
 def _draft_model(around: Surroundings, options: Options) -> Proposer:
+    return DraftModel(**_of_draft(around, options))
+
+
+def _early_exit(around: Surroundings, options: Options) -> Proposer:
+    return EarlyExitDraft(**_of_draft(around, options))
+
+
+def _cascade(around: Surroundings, options: Options) -> Proposer:
+    return Cascade(_ngram(around, options), **_of_draft(around, options))
+
+
+def _of_draft(around: Surroundings, options: Options) -> dict[str, Any]:
+    """What every proposer that asks a draft model is made of."""
     if around.widths is None or around.draft_device is None:
         raise Problem("This pair has no draft model.", "Choose another method, or another pair.")
-    return DraftModel(
-        sampling=around.sampling,
-        widths=around.widths,
-        context=around.draft_context,
-        device=around.draft_device,
-        prompt_length=around.prompt_length,
-        end_ids=around.end_ids,
-        shared_noise=around.shared_noise,
-        stop=around.stop,
-    )
+    return {
+        "sampling": drawn_by(around.sampling, options),
+        "widths": around.widths,
+        "context": around.draft_context,
+        "device": around.draft_device,
+        "prompt_length": around.prompt_length,
+        "end_ids": around.end_ids,
+        "shared_noise": around.shared_noise,
+        "stop": around.stop,
+    }
 
 
 def _head(around: Surroundings, options: Options) -> Proposer:
@@ -95,7 +112,7 @@ def _head(around: Surroundings, options: Options) -> Proposer:
             "Choose another method or another pair, or train a head (`foretoken train`).",
         )
     return DraftHead(
-        sampling=around.sampling,
+        sampling=drawn_by(around.sampling, options),
         ids=around.head.ids,
         width=around.width,
         prompt_length=around.prompt_length,
@@ -115,6 +132,8 @@ _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "ngram": _ngram,
     "suffix": _suffix,
     "draft-model": _draft_model,
+    "cascade": _cascade,
+    "early-exit": _early_exit,
     "head": _head,
     "ngram-else-head": _ngram_else_head,
 }

@@ -69,15 +69,21 @@ class OneByOne(ABC):
     ) -> Guess:
         """The guess that is taken by these scores, or drawn from the law that they stand for."""
 
+    def room(self, text: Sequence[int]) -> int | None:
+        """How many tokens may be guessed before the draft's own context is full; None if that
+        holds whatever the target's does.
+        """
+        return None
+
     def readable(self, text: Sequence[int]) -> Sequence[int]:
         """The text as the session can read it."""
         return text
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
         """Makes at most `limit` guesses, one pass each."""
-        limit, stop = self.limit(text, limit)
+        limit, stop, room = self.limits(text, limit)
         if limit <= 0:
-            return Draft(Block(), stop=stop)
+            return Draft(Block(), stop=stop, room=room)
         known = self.readable(text)
         block = Block(device=self._device)
         made: list[Guess] = []
@@ -95,12 +101,26 @@ class OneByOne(ABC):
             block.append(made[-1].token)
             if ended := "end of text" if self._ended(block) else self._behind(made[-1], law):
                 break
+        return self.drafted(block, made, stop=ended or stop, room=room)
+
+    def drafted(self, block: Block, made: Sequence[Guess], *, stop: str, room: int | None) -> Draft:
+        """The draft of these guesses, whose ids are the block's."""
         if not made:
-            return Draft(Block(), stop=ended)
+            return Draft(Block(), stop=stop, room=room)
         laws = [one.law for one in made if one.law is not None]
         finite = torch.stack([one.finite for one in made]).all()
         drawn_from = torch.stack(laws) if laws else None
-        return Draft(block, drawn_from, self.source, ended or stop, finite=finite)
+        return Draft(block, drawn_from, self.source, stop, finite=finite, room=room)
+
+    def limits(self, text: Sequence[int], limit: int) -> tuple[int, str, int | None]:
+        """How many tokens may be guessed, why it is fewer than `limit`, and the room that the
+        draft's own context has, where that is the reason.
+        """
+        limit, stop = self.limit(text, limit)
+        room = self.room(text)
+        if room is None or room >= limit:
+            return limit, stop, None
+        return max(room, 0), stop, max(room, 0)
 
     def _catch_up(self, text: Sequence[int]) -> Asking:
         """Reads what is longer than one chunk, so that a stop takes effect within one pass."""
