@@ -8,7 +8,13 @@ from app.run.events import Round
 from app.run.metrics import Counts
 from app.run.record import RunRecord
 
-PROPOSERS: dict[str, str] = {"ngram": "n-gram", "draft-model": "draft model", "head": "head"}
+PROPOSERS: dict[str, str] = {
+    "ngram": "n-gram",
+    "draft-model": "draft model",
+    "tli": "shared tokens (TLI)",
+    "slem": "text cut anew (SLEM)",
+    "head": "head",
+}
 """The sources of guesses, in words."""
 
 

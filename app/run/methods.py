@@ -15,6 +15,8 @@ class Method(Offer, frozen=True):
 
     drafter: Drafter = "nothing"
     """What the pair has to have for it."""
+    any_vocabulary: bool = False
+    """Whether its draft model may read another vocabulary than the target."""
 
     @staticmethod
     def named(name: str) -> Method:
@@ -42,6 +44,22 @@ METHODS: dict[str, Method] = {
             "Draft model",
             "A smaller model guesses, token by token.",
             drafter="model",
+        ),
+        Method(
+            "tli",
+            "Draft of another vocabulary (TLI)",
+            "A model guesses within the tokens that the target's vocabulary has too "
+            "(token-level intersection).",
+            drafter="model",
+            any_vocabulary=True,
+        ),
+        Method(
+            "slem",
+            "Draft of any vocabulary (SLEM)",
+            "A model writes freely, and the target's tokenizer cuts that text into guesses "
+            "(string-level exact match).",
+            drafter="model",
+            any_vocabulary=True,
         ),
         Method(
             "head",

@@ -12,10 +12,14 @@ from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel
 from app.decoding.proposers.in_order import InOrder
+from app.decoding.proposers.intersected import Intersected
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.nothing import Nothing
+from app.decoding.proposers.one_by_one import OneByOne
+from app.decoding.proposers.retokenised import Retokenised
 from app.models.loaded_head import LoadedHead
 from app.models.pair import DraftWidths
+from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.methods import Method
 from app.run.problems import Problem
 from app.run.settings import OptionValue, Sampling
@@ -34,7 +38,12 @@ class Surroundings:
     """None without a draft model."""
     widths: DraftWidths | None = None
     """None without a draft model."""
+    own_widths: DraftWidths | None = None
+    """The draft model's beside itself; None without one."""
     draft_context: int = 0
+    """Tokens that the draft model can read, in the ids that it is given."""
+    bridge: VocabularyBridge | None = None
+    """Between the vocabularies of target and draft model; None without one."""
     head: LoadedHead | None = None
     width: int = 0
     """Logits a row of the target."""
@@ -58,7 +67,7 @@ def _ngram(around: Surroundings, options: Options) -> Proposer:
 
 def _draft_model(around: Surroundings, options: Options) -> Proposer:
     if around.widths is None or around.draft_device is None:
-        raise Problem("This pair has no draft model.", "Choose another method, or another pair.")
+        raise _no_draft_model()
     return DraftModel(
         sampling=around.sampling,
         widths=around.widths,
@@ -68,6 +77,44 @@ def _draft_model(around: Surroundings, options: Options) -> Proposer:
         end_ids=around.end_ids,
         shared_noise=around.shared_noise,
         stop=around.stop,
+    )
+
+
+def _intersected(around: Surroundings, options: Options) -> Proposer:
+    widths, bridge = around.widths, around.bridge
+    if widths is None or bridge is None or around.draft_device is None:
+        raise _no_draft_model()
+    return Intersected(
+        sampling=around.sampling,
+        bridge=bridge,
+        widths=widths,
+        context=around.draft_context,
+        device=around.draft_device,
+        prompt_length=around.prompt_length,
+        end_ids=around.end_ids,
+        shared_noise=around.shared_noise,
+        stop=around.stop,
+    )
+
+
+def _retokenised(around: Surroundings, options: Options) -> Proposer:
+    widths, bridge, device = around.own_widths, around.bridge, around.draft_device
+    if widths is None or bridge is None or device is None:
+        raise _no_draft_model()
+
+    def writer(prompt_length: int) -> OneByOne:
+        return DraftModel(
+            sampling=around.sampling,
+            widths=widths,
+            context=around.draft_context,
+            device=device,
+            prompt_length=prompt_length,
+            end_ids=bridge.draft_ends,
+            stop=around.stop,
+        )
+
+    return Retokenised(
+        writer, bridge=bridge, device=around.device, prompt_length=around.prompt_length
     )
 
 
@@ -97,6 +144,8 @@ _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "nothing": lambda around, options: Nothing(),
     "ngram": _ngram,
     "draft-model": _draft_model,
+    "tli": _intersected,
+    "slem": _retokenised,
     "head": _head,
     "ngram-else-head": _ngram_else_head,
 }
@@ -105,3 +154,7 @@ _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
 def make_proposer(name: str, options: Options, around: Surroundings) -> Proposer:
     """The proposer of the method `name`; options that are not given take their defaults."""
     return _MAKERS[name](around, Method.named(name).filled(options))
+
+
+def _no_draft_model() -> Problem:
+    return Problem("This pair has no draft model.", "Choose another method, or another pair.")
