@@ -15,6 +15,8 @@ PROPOSERS: dict[str, str] = {
     "draft-model": "draft model",
     "cascade": "draft model with n-grams",
     "early-exit": "early exit",
+    "tli": "shared tokens (TLI)",
+    "slem": "text cut anew (SLEM)",
     "head": "head",
 }
 """The sources of guesses, in words."""

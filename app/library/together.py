@@ -30,7 +30,7 @@ def together(target: ModelEntry, guesser: ModelEntry, *, role: Role) -> Together
     missing = [entry.title for entry in (target, guesser) if is_download_needed(entry)]
     if missing:
         return Together("open", f"Told once {missing[0]} is on this machine.")
-    method = "draft-model" if role == "draft" else "head"
+    method = "slem" if role == "draft" else "head"  # any vocabulary is a draft's for that
     draft, head = (guesser.name, None) if role == "draft" else (None, guesser.name)
     pair = PairEntry(_NAME, _NAME, target.name, method, draft=draft, head=head)
     models = tuple(dict.fromkeys((target, guesser)))

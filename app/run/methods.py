@@ -23,6 +23,8 @@ class Method(Offer, frozen=True):
     """Whether it copies from texts of earlier runs too, and its own are kept for that: it has the
     options `cached` and `keep`.
     """
+    any_vocabulary: bool = False
+    """Whether its draft model may read another vocabulary than the target."""
 
     @staticmethod
     def named(name: str) -> Method:
@@ -176,6 +178,24 @@ METHODS: dict[str, Method] = {
                 ),
                 *_DRAWING,
             ),
+        ),
+        Method(
+            "tli",
+            "Draft of another vocabulary (TLI)",
+            "A model guesses within the tokens that the target's vocabulary has too "
+            "(token-level intersection).",
+            drafter="model",
+            options=_DRAWING,
+            any_vocabulary=True,
+        ),
+        Method(
+            "slem",
+            "Draft of any vocabulary (SLEM)",
+            "A model writes freely, and the target's tokenizer cuts that text into guesses "
+            "(string-level exact match).",
+            drafter="model",
+            options=_DRAWING,
+            any_vocabulary=True,
         ),
         Method(
             "head",

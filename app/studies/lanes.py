@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +23,9 @@ from app.models.head_session import HeadSession
 from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel
 from app.models.pair import LoadedPair
+from app.models.retold import Retold
 from app.models.session import Session
+from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.cost import PassCosts
 from app.run.events import At, LaneEnded
 from app.run.methods import Drafter, Method
@@ -72,6 +75,7 @@ class LaneMaker:
 
     def check(self) -> None:
         """Raises Problem now for a method or a rule that could not be made later."""
+        self.pair.check_vocabulary(Method.named(self.settings.method))
         self._setup(At("check", "speculative"))
 
     @property
@@ -171,14 +175,17 @@ class LaneMaker:
     def _proposer(self, at: At) -> Proposer:
         exits = self.early_exit
         draft = exits.target if exits else self.pair.draft.model if self.pair.draft else None
+        draft_context = draft.context_length if draft else 0
         around = Surroundings(
             sampling=self.settings.sampling,
             end_ids=self._end_ids,
             prompt_length=len(self.prompt_ids),
             device=self.pair.target.model.device,
             draft_device=draft.device if draft else None,
-            widths=self.pair.own_widths if exits else self.pair.widths,
-            draft_context=draft.context_length if draft else 0,
+            widths=self.pair.exit_widths if exits else self.pair.widths,
+            own_widths=self.pair.own_widths,
+            draft_context=self._draft_room.needed if self._bridge else draft_context,
+            bridge=self._bridge,
             head=self.pair.head,
             width=self.pair.target.model.width,
             shared_noise=Rule.named(self.settings.rule).same_text,
@@ -202,25 +209,71 @@ class LaneMaker:
         target = self._session(at, "target", pair.target, features=head is not None)
         sessions: dict[Role, Session | HeadSession | ExitSession] = {"target": target}
         if pair.draft is not None and drafter == "model":
-            sessions["draft"] = self._session(at, "draft", pair.draft)
+            sessions["draft"] = self._draft_session(at, pair.draft)
         if head is not None:
             sessions["head"] = self._head_session(at, head, target)
         if drafter == "early-exit" and (exits := self.early_exit) is not None:
             sessions["draft"] = exits.open(target, target.capacity)
         return sessions
 
+    @property
+    def _bridge(self) -> VocabularyBridge | None:
+        """What a method for different vocabularies needs; None for any other."""
+        return self.pair.bridge if Method.named(self.settings.method).any_vocabulary else None
+
+    @property
+    def _room(self) -> Room:
+        """Tokens of the target in this run, and in its conversation."""
+        wanted = max(self.capacity, self.conversation_tokens)
+        return Room(needed=self.capacity, wanted=min(wanted, self.context))
+
+    def _draft_ids(self) -> tuple[int, ...]:
+        """The prompt as the draft model reads it."""
+        bridge = self._bridge
+        return tuple(Retold(bridge).follow(self.prompt_ids)) if bridge else self.prompt_ids
+
+    @property
+    def _draft_room(self) -> Room:
+        """As `_room`, in the draft's own tokens: in a text twice as many as the target's, or half
+        as many again as in the prompt, should they be that much shorter. Behind that the target
+        writes alone.
+        """
+        prompt, mine = len(self._draft_ids()), len(self.prompt_ids)
+        share = max(2.0, 1.5 * prompt / mine)
+        room = self._room
+        needed, wanted = (
+            prompt + math.ceil(share * (tokens - mine)) for tokens in (room.needed, room.wanted)
+        )
+        return _within(Room(needed, wanted), self.pair.draft)
+
+    def _draft_session(self, at: At, draft: LoadedModel) -> Session:
+        if self._bridge is None:
+            return self._session(at, "draft", draft)
+        return self._opened(at, "draft", draft, ids=self._draft_ids(), room=self._draft_room)
+
     def _session(
         self, at: At, role: Role, loaded: LoadedModel, *, features: bool = False
     ) -> Session:
+        """A session that reads the target's ids."""
+        room = _within(self._room, loaded)
+        return self._opened(at, role, loaded, ids=self.prompt_ids, room=room, features=features)
+
+    def _opened(
+        self,
+        at: At,
+        role: Role,
+        loaded: LoadedModel,
+        *,
+        ids: tuple[int, ...],
+        room: Room,
+        features: bool = False,
+    ) -> Session:
         """An empty session, or the conversation's own."""
-        context = min(self.context, loaded.model.context_length)
-        wanted = max(self.capacity, self.conversation_tokens)
-        room = Room(needed=min(self.capacity, context), wanted=min(wanted, context))
         opened = partial(loaded.model.open, features=features)
         if self.conversation is None:
             return opened(room.needed)
         return self.conversation.session(
-            at, role, opened, rewinds=loaded.rewinding.holds, ids=self.prompt_ids, room=room
+            at, role, opened, rewinds=loaded.rewinding.holds, ids=ids, room=room
         )
 
     def _head_session(self, at: At, head: LoadedHead, target: Session) -> HeadSession:
@@ -228,6 +281,12 @@ class LaneMaker:
         if self.conversation is None:
             return head.open(target, target.capacity)
         return self.conversation.head_session(at, head, target, ids=self.prompt_ids)
+
+
+def _within(room: Room, loaded: LoadedModel | None) -> Room:
+    """As much of it as the model can hold."""
+    most = loaded.model.context_length if loaded else 0
+    return Room(min(room.needed, most), min(room.wanted, most))
 
 
 def _off_the_clock(pause: Pause, *clocks: Clock) -> Pause:

@@ -17,11 +17,15 @@ from app.decoding.proposers.draft_model import DraftModel
 from app.decoding.proposers.drawing import drawn_by
 from app.decoding.proposers.early_exit import EarlyExitDraft
 from app.decoding.proposers.in_order import InOrder
+from app.decoding.proposers.intersected import Intersected
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.nothing import Nothing
+from app.decoding.proposers.one_by_one import OneByOne
+from app.decoding.proposers.retokenised import Retokenised
 from app.decoding.proposers.suffix import Suffix
 from app.models.loaded_head import LoadedHead
 from app.models.pair import DraftWidths
+from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.methods import Method
 from app.run.problems import Problem
 from app.run.settings import OptionValue, Sampling
@@ -40,7 +44,12 @@ class Surroundings:
     """None without a draft model; as all of a draft model, the target's own at an early exit."""
     widths: DraftWidths | None = None
     """None without a draft model."""
+    own_widths: DraftWidths | None = None
+    """The draft model's beside itself; None without one."""
     draft_context: int = 0
+    """Tokens that the draft model can read, in the ids that it is given."""
+    bridge: VocabularyBridge | None = None
+    """Between the vocabularies of target and draft model; None without one."""
     head: LoadedHead | None = None
     width: int = 0
     """Logits a row of the target."""
@@ -92,7 +101,7 @@ def _cascade(around: Surroundings, options: Options) -> Proposer:
 def _of_draft(around: Surroundings, options: Options) -> dict[str, Any]:
     """What every proposer that asks a draft model is made of."""
     if around.widths is None or around.draft_device is None:
-        raise Problem("This pair has no draft model.", "Choose another method, or another pair.")
+        raise _no_draft_model()
     return {
         "sampling": drawn_by(around.sampling, options),
         "widths": around.widths,
@@ -103,6 +112,33 @@ def _of_draft(around: Surroundings, options: Options) -> dict[str, Any]:
         "shared_noise": around.shared_noise,
         "stop": around.stop,
     }
+
+
+def _intersected(around: Surroundings, options: Options) -> Proposer:
+    if around.bridge is None:
+        raise _no_draft_model()
+    return Intersected(**_of_draft(around, options), bridge=around.bridge)
+
+
+def _retokenised(around: Surroundings, options: Options) -> Proposer:
+    widths, bridge, device = around.own_widths, around.bridge, around.draft_device
+    if widths is None or bridge is None or device is None:
+        raise _no_draft_model()
+
+    def writer(prompt_length: int) -> OneByOne:
+        return DraftModel(
+            sampling=drawn_by(around.sampling, options),
+            widths=widths,
+            context=around.draft_context,
+            device=device,
+            prompt_length=prompt_length,
+            end_ids=bridge.draft_ends,
+            stop=around.stop,
+        )
+
+    return Retokenised(
+        writer, bridge=bridge, device=around.device, prompt_length=around.prompt_length
+    )
 
 
 def _head(around: Surroundings, options: Options) -> Proposer:
@@ -134,6 +170,8 @@ _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "draft-model": _draft_model,
     "cascade": _cascade,
     "early-exit": _early_exit,
+    "tli": _intersected,
+    "slem": _retokenised,
     "head": _head,
     "ngram-else-head": _ngram_else_head,
 }
@@ -142,3 +180,7 @@ _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
 def make_proposer(name: str, options: Options, around: Surroundings) -> Proposer:
     """The proposer of the method `name`; options that are not given take their defaults."""
     return _MAKERS[name](around, Method.named(name).filled(options))
+
+
+def _no_draft_model() -> Problem:
+    return Problem("This pair has no draft model.", "Choose another method, or another pair.")

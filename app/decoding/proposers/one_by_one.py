@@ -48,6 +48,10 @@ class OneByOne(ABC):
         self._device = device
         self._end_ids = frozenset(end_ids)
         self._prompt_read = False
+        self._own_ids: Tensor | None = None
+        """The id that each of the target's has in the guesser's own vocabulary; None: the same."""
+        self._fed = Block()
+        """The guesses as the session is fed them."""
 
     @abstractmethod
     def limit(self, text: Sequence[int], limit: int) -> tuple[int, str]:
@@ -86,11 +90,14 @@ class OneByOne(ABC):
             return Draft(Block(), stop=stop, room=room)
         known = self.readable(text)
         block = Block(device=self._device)
+        self._fed = block if self._own_ids is None else Block(device=self._device)
         made: list[Guess] = []
         ended = ""
         yield from self._catch_up(known)
         for slot in range(limit):
-            reading = yield Read(self.role, known, len(known), block, prompt=not self._prompt_read)
+            reading = yield Read(
+                self.role, known, len(known), self._fed, prompt=not self._prompt_read
+            )
             assert isinstance(reading, Reading)
             self._prompt_read = True
             scores = self.scores(reading.logits[-1], text, block)
@@ -99,6 +106,8 @@ class OneByOne(ABC):
                 break
             made.append(self.guess(scores, law, text, round_=round_, slot=slot))
             block.append(made[-1].token)
+            if self._own_ids is not None:
+                self._fed.append(row_at(self._own_ids, made[-1].token))
             if ended := "end of text" if self._ended(block) else self._behind(made[-1], law):
                 break
         return self.drafted(block, made, stop=ended or stop, room=room)
