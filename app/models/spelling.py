@@ -34,9 +34,7 @@ class Spelling:
         """Whether it puts a space before every text, which is none of the text."""
         return self.spelled(self.tokenizer.encode("a")) == b" a"
 
-    def cut(
-        self, text: bytes, *, before: bytes = b"", strictly: bool = False
-    ) -> list[int] | None:
+    def cut(self, text: bytes, *, before: bytes = b"", strictly: bool = False) -> list[int] | None:
         """The ids of a text as it is cut behind `before`, within another text; where both run into
         one token, as it is cut by itself, or None if it is to be cut `strictly` so.
 
