@@ -58,7 +58,7 @@ def pieces(*, legacy: bool = False) -> PreTrainedTokenizerFast:
     fall back to. `legacy` puts that space there by its normaliser.
     """
     words = ["▁", "▁the", "▁cat", "▁c", "▁a", "at", "th", "he", "nd", "▁and", "▁rat", "ér", "▁o"]
-    words += sorted(set("abcdefghijklmnoprstuwxyz.,;:+=1234日")) + ["é", "▁日", "on", "▁on", "ï"]
+    words += [*sorted(set("abcdefghijklmnoprstuwxyz.,;:+=1234日")), "é", "▁日", "on", "▁on", "ï"]
     tokens = [*([f"<0x{byte:02X}>" for byte in range(256)]), *dict.fromkeys(words)]
     scores = [("<unk>", 0.0), ("<s>", 0.0), (PIECE_END, 0.0)]
     scores += [(token, -20.0 if token.startswith("<0x") else -3.0 / len(token)) for token in tokens]

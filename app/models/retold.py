@@ -24,6 +24,8 @@ class Retold:
         self._ids: list[int] = []
         self._ends: list[int] = []
         """Where in the text each id ends."""
+        self._handed: list[int] = []
+        """The ids with the draft's opening, as they were handed out."""
 
     def follow(self, text: Sequence[int]) -> list[int]:
         """The draft's ids of a text of the target's; `text` begins with what was followed before.
@@ -33,12 +35,11 @@ class Retold:
         self._text += self._bridge.said(text[self._read :], start=not self._read)
         self._read = len(text)
         if self._cut():
-            ids = self._ids
-        else:
-            whole = self._text.decode("utf-8", "ignore")
-            if whole.encode() != self._text:
-                return []
-            ids = self._bridge.spelling.tokenizer.encode(whole)
+            return self._handed
+        whole = self._text.decode("utf-8", "ignore")
+        if whole.encode() != self._text:
+            return []
+        ids = self._bridge.spelling.tokenizer.encode(whole)
         return self._bridge.readable([*self._bridge.opening, *ids])
 
     def _cut(self) -> bool:
@@ -56,7 +57,10 @@ class Retold:
         begin = self._ends[kept - 1] if kept else 0
         sizes = (len(self._bridge.spelling.texts[id_]) for id_ in fresh)
         ends = [begin + size for size in accumulate(sizes)]
-        self._ids, self._ends = [*self._ids[:kept], *fresh], [*self._ends[:kept], *ends]
+        self._ids[kept:], self._ends[kept:] = fresh, ends
+        opening = self._bridge.opening
+        before = self._handed[: len(opening) + kept] or opening
+        self._handed = [*before, *self._bridge.readable(fresh)]
         return True
 
     def _from(self, kept: int) -> list[int] | None:

@@ -214,9 +214,7 @@ def test_vocabularies_of_different_kinds_are_compared_by_their_text(make_folder:
     )
 
 
-def test_vocabularies_that_share_too_little_have_their_text_alone_in_common(
-    make_folder: Make,
-) -> None:
+def test_vocabularies_that_share_too_little_fit_by_text_alone(make_folder: Make) -> None:
     target = make_folder("target", hidden=16, tokenizer=piece_tokenizer(["a", "b", "c"]))
     draft = make_folder("draft", tokenizer=piece_tokenizer(["x", "a", "y"]))
     found = report(target, draft)
