@@ -1,4 +1,4 @@
-"""A draft may draw by settings of its own: the law is the one it drew from, and the text's stays."""
+"""A draft may draw by settings of its own: its law is the one it drew by, and the text's stays."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 import torch
+from drafts import TableDraft, all_drafts, own_law, warp_of
 
 from app.decoding.proposers import Surroundings, make_proposer
 from app.decoding.proposers.drawing import drawn_by
@@ -15,7 +16,6 @@ from app.models.pair import DraftWidths
 from app.run.methods import METHODS
 from app.run.problems import Problem
 from app.run.settings import Sampling
-from drafts import TableDraft, all_drafts, own_law, warp_of
 from oracles import GAMMA, VOCABULARY, law_of_drafts, law_of_text, random_table, total_variation
 from toys import ScriptedLM, make_lane, run, sessions, tiny_llama
 
