@@ -1,4 +1,4 @@
-"""A draft model helped by n-grams guesses what it would alone, by the same laws, in fewer passes."""
+"""A draft model helped by n-grams guesses as it would alone, by the same laws, in fewer passes."""
 
 from __future__ import annotations
 
