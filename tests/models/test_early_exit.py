@@ -24,7 +24,7 @@ from app.run.metrics import counts
 from app.run.problems import Problem
 from app.run.settings import Sampling
 from tiny_kinds import KINDS, STATEFUL, WINDOW, write_kind
-from toys import make_lane, run, tiny_llama
+from toys import make_lane, run, tiny_llama, wrapped
 
 CPU = torch.device("cpu")
 LAYERS = 3
@@ -175,6 +175,22 @@ def test_it_guesses_what_transformers_early_exit_guesses(layers, tmp_path):
         kept += guesses[0] == written[end]
     theirs.config.num_hidden_layers = LAYERS
     assert written == theirs.generate(prompt, **asked)[0].tolist()
+
+
+def test_no_pass_of_the_first_layers_asks_the_device_for_a_value():
+    # Tensors on `meta` have none: whatever would wait for a card raises here.
+    meta = torch.device("meta")
+    target = wrapped(tiny_llama(num_hidden_layers=3).inner.to(meta))
+    session, text = target.open(64), [3, 1, 4, 1]
+    session.read(text[:-1], rows=1)
+    beside = EarlyExit(target).open(session, 64)
+    for committed in ([1, 2, 9], [5]):
+        block = Block(device=meta)
+        for _ in range(3):
+            block.append(beside.read(text, block, rows=1).logits[-1].argmax())
+        session.read(text, block, rows=4)
+        block.settle([1, 2, 3])  # the round's one copy home
+        text += committed
 
 
 def test_a_third_of_the_layers_guesses_unless_told_otherwise():
