@@ -16,6 +16,11 @@ from app.theory.account import Account, Prediction, account, prediction
 from app.theory.costs import StepCosts
 from app.theory.verdict import Measured, Verdict, verdict
 
+_TAKEN_HERE = ("cascade", "early-exit")
+"""Sources of guesses whose costs are taken from the runs: a pass of a cascade may yield several,
+and which layers guess is an option, so that costs of the pair do not tell.
+"""
+
 
 @dataclass(frozen=True)
 class Appraisal:
@@ -71,7 +76,8 @@ def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCos
 
     A round's overhead is the median of what lies outside the models: sampling, the rule, copies,
     bookkeeping, and guesses that no model makes. Where an n-gram makes some of the guesses, a guess
-    costs as much less on average; where it helps a draft model, what it took here.
+    costs as much less on average; where it helps a draft model, and at an early exit, a guess costs
+    what it took in these runs.
     """
     if costs is None:
         return None
@@ -108,10 +114,10 @@ def _rounds(records: Sequence[RunRecord], lane: LaneName) -> list[Round]:
 
 def _draft_step(rounds: Sequence[Round], costs: PassCosts) -> float:
     """Mean seconds for one more guess."""
-    helped = [round_ for round_ in rounds if round_.source == "cascade"]
-    if helped:  # its passes yield several guesses, or one
-        spent = sum(one.phases.draft_calls - one.phases.draft_prompt for one in helped)
-        return max(spent, 0.0) / sum(one.drafted for one in helped)
+    own = [round_ for round_ in rounds if round_.source in _TAKEN_HERE]
+    if own:
+        spent = sum(one.phases.draft_calls - one.phases.draft_prompt for one in own)
+        return max(spent, 0.0) / sum(one.drafted for one in own)
     return _made_by_models(rounds) * (costs.draft_step or 0.0)
 
 

@@ -139,6 +139,11 @@ class Round(Struct, frozen=True):
         return self.count("accepted") + len(self.thrown)
 
     @property
+    def outgrown(self) -> bool:
+        """Whether nothing was guessed because the draft model's own context is full."""
+        return self.limited_by == "draft's context" and not self.limit
+
+    @property
     def source(self) -> str:
         """The proposer that guessed: all guesses of a draft have one. "" where nobody did."""
         guesses = (token.source for token in (*self.committed, *self.thrown) if token.source)

@@ -1,4 +1,4 @@
-"""A draft may draw by settings of its own: the law is the one it drew from, and the text's stays."""
+"""A draft may draw by settings of its own: its law is the one it drew by, and the text's stays."""
 
 from __future__ import annotations
 

@@ -14,10 +14,12 @@ from scipy.stats import chi2, ncx2
 
 from app.decoding.contracts import Read, Unread
 from app.decoding.draft_stop import ConfidenceStop, EntropyStop
+from app.decoding.proposers import Surroundings, make_proposer
 from app.decoding.proposers.count_trie import CountTrie
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.suffix import Suffix
 from app.decoding.verifiers import make_verifier
+from app.models.pair import DraftWidths
 from app.models.session import Reading
 from app.run.identities import violations
 from app.run.metrics import counts, leniency_share
@@ -38,6 +40,30 @@ LOGITS = {"target": TARGET.log(), "draft": DRAFT.log()}
 LOSSLESS = [name for name, rule in RULES.items() if rule.lossless and name != "greedy"]
 
 
+DRAWING = {
+    "cascade": ("cascade", {"shortest": 1, "longest": 2}),
+    "own temperature": ("draft-model", {"draft_sampling": "own", "draft_temperature": 2.0}),
+    "argmax": ("draft-model", {"draft_sampling": "argmax"}),
+}
+"""A method and its options, by what it shows."""
+
+
+def made(sampling, method, options, *, shared_noise):
+    """The proposer of a method, as a run makes it."""
+    cpu = torch.device("cpu")
+    around = Surroundings(
+        sampling=sampling,
+        end_ids=(),
+        prompt_length=1,
+        device=cpu,
+        draft_device=cpu,
+        widths=DraftWidths(VOCABULARY, VOCABULARY, VOCABULARY),
+        draft_context=10**6,
+        shared_noise=shared_noise,
+    )
+    return make_proposer(method, options, around)
+
+
 class Tables:
     """A reader whose models are tables of the next token's law by the last one."""
 
@@ -56,8 +82,11 @@ def written(rule, **asked) -> list[int]:
 def recorded(rule, proposer, *, tokens=TOKENS, options=None, stop=None, **sampling) -> Repetition:
     settings = Sampling(**{"temperature": 1.0, "seed": 1, **sampling})
     guesser = None
+    shared = rule == "coupled"
     if proposer == "draft":
-        guesser = draft_model(width=4, sampling=settings, shared_noise=rule == "coupled", stop=stop)
+        guesser = draft_model(width=4, sampling=settings, shared_noise=shared, stop=stop)
+    if proposer in DRAWING:
+        guesser = made(settings, *DRAWING[proposer], shared_noise=shared)
     if proposer == "ngram":
         guesser = Ngram(shortest=1, longest=2, end_ids=[])
     if proposer == "suffix":
@@ -95,11 +124,18 @@ def test_so_many_tokens_show_a_law_that_is_off_by_a_twentieth():
     assert ncx2.sf(chi2.ppf(1 - 1e-4, free), free, TOKENS * 0.1**2) > 0.99
 
 
-@pytest.mark.parametrize("proposer", ["draft", "ngram", "suffix"])
-@pytest.mark.parametrize("rule", LOSSLESS)
+@pytest.mark.parametrize(
+    ("rule", "proposer"),
+    [
+        *itertools.product(LOSSLESS, ["draft", "ngram", "suffix"]),
+        *(("exact", proposer) for proposer in DRAWING),
+        ("block", "own temperature"),
+    ],
+)
 def test_the_whole_loop_follows_the_targets_law(rule, proposer):
-    # What is copied is certain, which is a round a token or two: fewer tokens do.
-    ids = written(rule, proposer=proposer, tokens=TOKENS if proposer == "draft" else TOKENS // 2)
+    # Guesses that are certain make a round of a token or two: fewer tokens do.
+    certain = proposer in ("ngram", "suffix", "argmax")
+    ids = written(rule, proposer=proposer, tokens=TOKENS // 2 if certain else TOKENS)
     free = VOCABULARY * (VOCABULARY - 1)
     assert statistic(ids, TARGET) < chi2.ppf(1 - 1e-4, free)
 
@@ -139,9 +175,9 @@ def test_synthetic_acceptance_has_its_length(temperature):
 def test_coupled_sampling_writes_one_text_whoever_guesses(seed, penalties):
     texts = [
         written("coupled", proposer=proposer, tokens=200, seed=seed, top_k=3, **penalties)
-        for proposer in (None, "ngram", "suffix", "draft")
+        for proposer in (None, "ngram", "suffix", "draft", *DRAWING)
     ]
-    assert texts[0] == texts[1] == texts[2] == texts[3]
+    assert all(text == texts[0] for text in texts)
     assert texts[0] != written("exact", tokens=200, seed=seed, top_k=3, **penalties)
     exact = [written("exact", proposer=p, tokens=200, seed=seed) for p in (None, "draft")]
     assert exact[0] != exact[1]

@@ -49,7 +49,8 @@ class Cascade(DraftModel):
         ended = ""
         yield from self._catch_up(known)
         while len(made) < limit and not ended:
-            copied = self._copied(text, ids, limit - len(ids))
+            # A pass draws one token more than it reads copies.
+            copied = self._copied(text, ids, limit - len(ids) - 1)
             reading = yield Read(
                 self.role,
                 [*known, *ids],
@@ -61,9 +62,7 @@ class Cascade(DraftModel):
             assert isinstance(reading, Reading)
             self._prompt_read = True
             scores = self.rows(reading.logits, text, Block([*ids, *copied], device=self._device))
-            ended = self._keep(
-                made, ids, scores, copied=copied, text=text, limit=limit, round_=round_
-            )
+            ended = self._keep(made, ids, scores, copied=copied, text=text, round_=round_)
         block = Block(ids, device=self._device)
         return self.drafted(block, made, stop=ended or stop, room=room)
 
@@ -80,20 +79,18 @@ class Cascade(DraftModel):
         *,
         copied: Sequence[int],
         text: Sequence[int],
-        limit: int,
         round_: int,
     ) -> str:
         """Draws a token in each slot, and adds those up to the first that is not the copied one.
         Returns why the draft ends behind them; empty to go on.
         """
-        slot = len(ids)
         laws = None if self._sampling.greedy else warp(scores, self._sampling)
         if laws is None:
             tokens = scores.argmax(dim=-1)
         else:
-            tokens = self._draws.picks(laws, text, round_=round_, slot=slot)
+            tokens = self._draws.picks(laws, text, round_=round_, slot=len(ids))
         finite = torch.isfinite(scores.amax(dim=-1))
-        for row, token in enumerate(tokens[: limit - slot].tolist()):
+        for row, token in enumerate(tokens.tolist()):
             law = cache(partial(self._belief, scores[row]))
             if ended := self._stop.before(law) if self._stop else "":
                 return ended
