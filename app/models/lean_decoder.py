@@ -69,17 +69,27 @@ class LeanDecoder:
 
     def states(self, ids: Tensor, cache: SequenceCache) -> Tensor:
         """Feeds ids [n] behind the cache; the states behind the final norm, [n, hidden]."""
+        return self.states_and_inputs(ids, cache)[0]
+
+    def states_and_inputs(
+        self, ids: Tensor, cache: SequenceCache, layers: tuple[int, ...] = ()
+    ) -> tuple[Tensor, dict[int, Tensor]]:
+        """As `states`, and what went into each of these layers (counted from 0), [n, hidden]."""
+        inputs: dict[int, Tensor] = {}
         start, end = cache.length, cache.length + len(ids)
         x = self._embeddings(ids)
         cosines, sines = self._rotary.between(start, end, x.dtype)
         masks = Masks(start, end, x, keys=-(-end // STEP) * STEP if self._steady else None)
-        for layer, held in zip(self._layers, cache.inner.layers, strict=True):
+        caches = cache.inner.layers
+        for number, (layer, held) in enumerate(zip(self._layers, caches, strict=True)):
+            if number in layers:
+                inputs[number] = x
             attended = self._attend(layer, held, layer.before(x), (cosines, sines), masks)
             x = layer.out.plus(attended, x)
             y = layer.between(x)
             gate, up = layer.gate_and_up(y).chunk(2, dim=-1)
             x = layer.down.plus(functional.silu(gate) * up, x)
-        return self._norm(x)
+        return self._norm(x), inputs
 
     def logits(self, states: Tensor) -> Tensor:
         """The logits [rows, width] of states [rows, hidden]."""

@@ -24,7 +24,7 @@ def time_steps(head: LoadedHead, *, context: int, pause: Callable[[], None]) -> 
     target, clock = head.target, clock_for(head.device)
     length = max(min(context, target.context_length - 2), 2)
     text = [(7 * place) % target.rows for place in range(length)]
-    session = target.open(length, features=True)
+    session = head.open_target(length)
     for upto in [*range(MAX_CHUNK, length - 1, MAX_CHUNK), length - 1]:
         pause()
         session.read(text, rows=1, upto=upto)

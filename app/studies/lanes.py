@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import msgspec
 
@@ -173,22 +172,22 @@ class LaneMaker:
     def _sessions(self, at: At) -> dict[Role, Session | HeadSession]:
         pair, drafter = self.pair, self.drafter if self._speculates(at) else "nothing"
         head = pair.head if drafter == "head" else None
-        target = self._session(at, "target", pair.target, features=head is not None)
+        opened = head.open_target if head else pair.target.model.open
+        target = self._session(at, "target", pair.target, opened)
         sessions: dict[Role, Session | HeadSession] = {"target": target}
         if pair.draft is not None and drafter == "model":
-            sessions["draft"] = self._session(at, "draft", pair.draft)
+            sessions["draft"] = self._session(at, "draft", pair.draft, pair.draft.model.open)
         if head is not None:
             sessions["head"] = self._head_session(at, head, target)
         return sessions
 
     def _session(
-        self, at: At, role: Role, loaded: LoadedModel, *, features: bool = False
+        self, at: At, role: Role, loaded: LoadedModel, opened: Callable[[int], Session]
     ) -> Session:
         """An empty session, or the conversation's own."""
         context = min(self.context, loaded.model.context_length)
         wanted = max(self.capacity, self.conversation_tokens)
         room = Room(needed=min(self.capacity, context), wanted=min(wanted, context))
-        opened = partial(loaded.model.open, features=features)
         if self.conversation is None:
             return opened(room.needed)
         return self.conversation.session(

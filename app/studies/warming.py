@@ -36,7 +36,7 @@ def warm_up_head(head: LoadedHead, prompt_ids: Sequence[int]) -> None:
     """Reads some of a prompt with a head and its target, then two guesses, as a run will."""
     target = head.target
     ids = [*(token % target.rows for token in prompt_ids[:_LONGEST]), 0, 0]
-    session = target.open(len(ids), features=True)
+    session = head.open_target(len(ids))
     session.read(ids[:-1], rows=1)
     beside = head.open(session, len(ids) + 2)
     guesses = Block(device=target.device)
