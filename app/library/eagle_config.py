@@ -6,6 +6,7 @@ speculators wraps that description, and names the kind of head.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from app.library.json_text import decode
 from app.library.model_files import read_json
 from app.run.problems import Problem
 
+_HEAD_CLASS = re.compile(r"Eagle3?(?!.*VL).*(CausalLM|Speculator|DraftModel)|CausalLMEagle")
+"""The classes that heads are of; models for pictures are called Eagle as well."""
 _OTHER = "Choose an EAGLE-1, EAGLE-2 or EAGLE-3 head, or another method."
 
 
@@ -65,9 +68,9 @@ class EagleConfig(_Decoder, frozen=True):
     @property
     def names_a_head(self) -> bool:
         """Whether it can only be a head's."""
-        kinds = " ".join(self.architectures or []).lower()
         said = (self.speculators_model_type, self.draft_vocab_size, self.eagle_config)
-        return any(one is not None for one in said) or "eagle" in kinds
+        named = any(map(_HEAD_CLASS.search, self.architectures or ()))
+        return named or any(one is not None for one in said)
 
     @property
     def layers(self) -> tuple[int, ...] | None:
@@ -107,10 +110,12 @@ def peek(folder: Path) -> EagleConfig | None:
 
 
 def read_config(folder: Path) -> EagleConfig:
-    """The config.json of a head. Raises Problem for one that cannot be read, or asks for what
-    this version does not compute.
-    """
-    config = read_json(folder / "config.json", EagleConfig)
+    """The config.json of a head. Raises Problem for one that cannot be read."""
+    return read_json(folder / "config.json", EagleConfig)
+
+
+def refuse_odd(folder: Path, config: EagleConfig) -> None:
+    """Raises Problem for a head that asks for what this version does not compute, by its name."""
     kind = config.speculators_model_type
     if kind not in (None, "eagle3"):
         raise Problem(f"{folder} holds a head of the kind {kind!r}, which is not run.", _OTHER)
@@ -134,7 +139,6 @@ def read_config(folder: Path) -> EagleConfig:
         raise Problem(
             f"{folder / 'config.json'} does not say {', '.join(lost)}.", "Get the head again."
         )
-    return config
 
 
 ROTARY = ("default", "linear", "llama3", "yarn")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from app.library.eagle_config import EagleConfig, peek, read_config
+from app.library.eagle_config import EagleConfig, peek, read_config, refuse_odd
 from app.library.head_size import HeadSize
 from app.library.weight_files import TensorPlace, WeightFile, weight_files
 from app.run.problems import Problem
@@ -109,6 +109,9 @@ def check_eagle(folder: Path) -> tuple[EagleForm, tuple[WeightFile, ...]]:
         remedy = "Check that the drive is connected and that you may read the folder."
         raise Problem(f"The weights in {folder} cannot be read: {error}.", remedy) from error
     places = _tensors(files)
+    if not config.names_a_head and "fc.weight" not in places:
+        raise Problem(f"{folder} holds no draft head.", "Choose the folder of one.")
+    refuse_odd(folder, config)
     names = {_first_layout(name): name for name in places if not name.endswith(_UNREAD)}
     form = _form(folder, config, {name: places[names[name]] for name in names}, names)
     _refuse_shapes(folder, form, {name: places[names[name]].shape for name in names})

@@ -135,7 +135,7 @@ def check_head(folder: Path) -> HeadFacts:
     """Reads what a head says of itself and the headers of its weights. Raises Problem if it is
     broken, or of a kind that cannot be run.
     """
-    if not is_own_head(folder) and is_eagle(folder):
+    if not is_own_head(folder) and (folder / "config.json").is_file():
         return HeadFacts(folder, *check_eagle(folder))
     description, file = check_own_head(folder)
     return HeadFacts(folder, description, (file,))
