@@ -16,7 +16,7 @@ from app.library.json_text import decode
 from app.library.model_files import read_json
 from app.run.problems import Problem
 
-_HEAD_CLASS = re.compile(r"Eagle3?(?!.*VL).*(CausalLM|Speculator|DraftModel)|CausalLMEagle")
+_HEAD_CLASS = re.compile(r"^Eagle\w*(CausalLM|Speculator|DraftModel)$|CausalLMEagle")
 """The classes that heads are of; models for pictures are called Eagle as well."""
 _OTHER = "Choose an EAGLE-1, EAGLE-2 or EAGLE-3 head, or another method."
 
