@@ -14,6 +14,7 @@ import msgspec
 
 from app.library.json_text import decode
 from app.library.model_files import read_json
+from app.library.rotary import STEADY, Rotary
 from app.run.problems import Problem
 
 _HEAD_CLASS = re.compile(r"^Eagle\w*(CausalLM|Speculator|DraftModel)$|CausalLMEagle")
@@ -39,8 +40,8 @@ class _Decoder(msgspec.Struct, frozen=True):
     rms_norm_eps: float = 1e-6
     hidden_act: str = "silu"
     rope_theta: float | None = None
-    rope_scaling: dict[str, Any] | None = None
-    rope_parameters: dict[str, Any] | None = None
+    rope_scaling: Rotary | None = None
+    rope_parameters: Rotary | None = None
     layer_types: list[str] | None = None
 
 
@@ -95,10 +96,11 @@ class EagleConfig(_Decoder, frozen=True):
     def rotary(self) -> dict[str, Any]:
         """How positions turn vectors, in the words of transformers' `rope_parameters`."""
         decoder = self.decoder
-        said = dict(decoder.rope_parameters or decoder.rope_scaling or {})
-        said.setdefault("rope_type", said.pop("type", "default"))
-        said.setdefault("rope_theta", decoder.rope_theta or 10000.0)
-        return said
+        told = decoder.rope_parameters or decoder.rope_scaling or Rotary()
+        said: dict[str, Any] = msgspec.to_builtins(told)
+        named = said.pop("type", "default")
+        theta = decoder.rope_theta or 10000.0
+        return {"rope_type": named, "rope_theta": theta} | said
 
 
 def peek(folder: Path) -> EagleConfig | None:
@@ -121,12 +123,15 @@ def refuse_odd(folder: Path, config: EagleConfig) -> None:
         raise Problem(f"{folder} holds a head of the kind {kind!r}, which is not run.", _OTHER)
     decoder = config.decoder
     rotary = config.rotary
+    asked = STEADY.get(rotary["rope_type"], ())
+    unsaid = [name for name in ("rope_theta", *asked) if not rotary.get(name, 0) > 0]
     odd = [
         (decoder.num_hidden_layers not in (None, 1), f"{decoder.num_hidden_layers} layers"),
         (decoder.hidden_act != "silu", f"the activation {decoder.hidden_act!r}"),
         ("sliding_attention" in (decoder.layer_types or ()), "a sliding window"),
-        (rotary["rope_type"] not in ROTARY, f"positions of the kind {rotary['rope_type']!r}"),
+        (rotary["rope_type"] not in STEADY, f"positions of the kind {rotary['rope_type']!r}"),
         (rotary.get("partial_rotary_factor", 1.0) != 1.0, "positions that turn a part only"),
+        (bool(unsaid), f"positions without {', '.join(unsaid)}"),
         (bool(config.fc_norm and config.norm_before_fc), "both fc_norm and norm_before_fc"),
     ]
     if said := [what for is_odd, what in odd if is_odd]:
@@ -139,7 +144,3 @@ def refuse_odd(folder: Path, config: EagleConfig) -> None:
         raise Problem(
             f"{folder / 'config.json'} does not say {', '.join(lost)}.", "Get the head again."
         )
-
-
-ROTARY = ("default", "linear", "llama3", "yarn")
-"""Kinds of positions whose angles do not depend on how long the text is."""

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from app.library.rotary import STEADY
 from app.models.attention import Masks, attend, rotate
 from app.models.cache import STEP, FixedLayer, SequenceCache
 from app.models.int8_linear import Int8Linear
 from app.models.packed_linear import PackedLinear
-from app.models.rotary_table import STEADY, RotaryTable
+from app.models.rotary_table import RotaryTable
 
 _CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 

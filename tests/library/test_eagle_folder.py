@@ -111,6 +111,8 @@ def test_sizes_come_from_config_and_header(tmp_path: Path) -> None:
         ({"num_hidden_layers": 2}, "has 2 layers"),
         ({"hidden_act": "gelu"}, "the activation 'gelu'"),
         ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "positions of the kind 'dynamic'"),
+        ({"rope_scaling": {"type": "linear"}}, "positions without factor"),
+        ({"rope_theta": -1.0}, "positions without rope_theta"),
         ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "turn a part only"),
         ({"layer_types": ["sliding_attention"]}, "a sliding window"),
         ({"fc_norm": True, "norm_before_fc": True}, "both fc_norm and norm_before_fc"),

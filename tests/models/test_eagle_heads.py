@@ -130,6 +130,62 @@ def test_both_ways_of_numbering_layers_mean_what_their_programs_mean(
     holds_against_formulas(third_version(tmp_path, VOCABULARY, ids=IDS, **told), target, layers)
 
 
+ROTARIES = [
+    {"rope_theta": 20000.0},
+    {"rope_theta": 20000.0, "rope_scaling": {"type": "linear", "factor": 4.0}},
+    {
+        "rope_theta": None,
+        "rope_parameters": {
+            "rope_type": "llama3",
+            "rope_theta": 20000.0,
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 64,
+        },
+    },
+    {
+        "rope_theta": 20000.0,
+        "rope_scaling": {
+            "rope_type": "yarn",
+            "factor": 4.0,
+            "original_max_position_embeddings": 64,
+        },
+    },
+]
+
+
+@pytest.mark.parametrize("said", ROTARIES, ids=["base", "linear", "llama3", "yarn"])
+def test_positions_turn_as_the_heads_own_config_says(tmp_path, target, said):
+    # As transformers turns them for a Llama of the same config.
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    head = LoadedHead(check_head(third_version(tmp_path, VOCABULARY, ids=IDS, **said)), target)
+    known = {name: value for name, value in said.items() if value is not None}
+    config = LlamaConfig(hidden_size=HIDDEN, num_attention_heads=4, head_dim=8, **known)
+    cosines, sines = LlamaRotaryEmbedding(config)(torch.empty(0), torch.arange(100)[None])
+    mine, negated = head.rotary.between(0, 100, torch.float32)
+    assert torch.allclose(mine[:, 0], cosines[0], atol=1e-6)
+    assert torch.allclose(negated[:, 0, 4:], sines[0, :, 4:], atol=1e-6)
+    assert torch.allclose(negated[:, 0, :4], -sines[0, :, :4], atol=1e-6)
+    plain = LlamaRotaryEmbedding(LlamaConfig(hidden_size=HIDDEN, num_attention_heads=4, head_dim=8))
+    assert not torch.allclose(cosines, plain(torch.empty(0), torch.arange(100)[None])[0])
+
+
+def test_what_is_computed_of_its_memory_is_what_it_takes(tmp_path, target):
+    facts = check_head(third_version(tmp_path, VOCABULARY, ids=IDS, fc_norm=True))
+    head = LoadedHead(facts, target)
+    session = head.open_target(48)
+    session.read(TEXT[:-1], rows=1)
+    beside = head.open(session, 48)
+    beside.read(TEXT, Block(), rows=1)
+    assert head.facts.parameters == facts.size.weights
+    assert head.facts.weight_bytes == 4 * facts.size.weights
+    assert beside.byte_count == 4 * 48 * facts.size.kept
+    assert session.features.numel() == 48 * facts.size.features
+
+
 def test_a_head_may_be_narrower_than_its_target_with_embeddings_of_its_own(tmp_path):
     wide = made_target(hidden_size=80, num_attention_heads=10, num_key_value_heads=2)
     own = {"embed_tokens.weight": torch.randn(VOCABULARY, HIDDEN)}
