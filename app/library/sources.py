@@ -29,7 +29,6 @@ def locate(entry: ModelEntry) -> Path | None:
 
 def look(entry: ModelEntry) -> Path | None:
     """As `locate`, but raises Problem for a model that no fetching will make ready."""
-    _refuse_not_run(entry)
     source = entry.source
     if isinstance(source, ResourceSource):
         return check_folder(files.resource(source.path))
@@ -51,15 +50,6 @@ def _whole(folder: Path | None) -> Path | None:
         return None if folder is None else check_folder(folder)
     except Problem:
         return None
-
-
-def _refuse_not_run(entry: ModelEntry) -> None:
-    """Raises Problem for an entry that the catalogue only tells of."""
-    if entry.not_run:
-        raise Problem(
-            f"{entry.title} cannot be used: {entry.not_run}",
-            "Choose a pair with a draft model, or one with the n-gram method.",
-        )
 
 
 def conversion_of(entry: ModelEntry) -> Path | None:
@@ -96,7 +86,6 @@ def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause
     `pause` is called often and may raise Cancelled; what was begun is then never used, and what a
     hub has sent stays: fetching again goes on from there. Raises Problem for whatever prevents it.
     """
-    _refuse_not_run(entry)
     source = entry.source
     if ready := locate(entry) if isinstance(source, HubSource) else look(entry):
         return ready

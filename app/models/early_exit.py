@@ -50,6 +50,10 @@ class EarlyExit:
         """The target's id of each token that can be guessed: every one."""
         return torch.arange(self.target.width, device=self.device)
 
+    def open_target(self, capacity: int) -> Session:
+        """An empty session of the target, whose cache the first layers share."""
+        return self.target.open(capacity)
+
     def open(self, target: Session, capacity: int) -> ExitSession:
         """A session beside one of the target, which has room for `capacity` tokens."""
         return ExitSession(self, target, capacity)

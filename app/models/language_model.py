@@ -14,6 +14,7 @@ from app.models.cache import SequenceCache, open_cache
 from app.models.exhausted import memory_guard
 from app.models.first_layers import LayerList
 from app.models.fused_linear import fuse
+from app.models.layer_inputs import layer_inputs
 from app.models.lean_decoder import LeanDecoder, known
 from app.models.offload import share_elsewhere
 from app.models.packed_linear import (
@@ -156,9 +157,13 @@ class LanguageModel:
         found: torch.dtype = self._inner.get_input_embeddings().weight.dtype
         return found
 
-    def open(self, capacity: int, *, features: bool = False) -> Session:
-        """An empty session with room for `capacity` tokens; keeps their features if asked to."""
-        return Session(self, capacity, features=features)
+    def open(
+        self, capacity: int, *, features: bool = False, layers: tuple[int, ...] = ()
+    ) -> Session:
+        """An empty session with room for `capacity` tokens; keeps their features if asked to: the
+        inputs of these layers, or the state behind the final norm.
+        """
+        return Session(self, capacity, features=features, layers=layers)
 
     def new_cache(self, capacity: int) -> SequenceCache:
         """An empty cache with room for `capacity` tokens."""
@@ -194,23 +199,33 @@ class LanguageModel:
 
     @torch.inference_mode()
     def forward_with_features(
-        self, ids: Tensor, cache: SequenceCache, rows: int
+        self, ids: Tensor, cache: SequenceCache, rows: int, layers: tuple[int, ...] = ()
     ) -> tuple[Tensor, Tensor]:
-        """As `forward`, and the features of every token fed, [n, hidden].
+        """As `forward`, and the features of every token fed, [n, width].
 
-        Only for models whose logits are their output layer's answer to these features. Raises
-        Problem when the device's memory is exhausted.
+        They are the inputs of these decoder layers (counted from 0), side by side; without any,
+        the state behind the final norm. Only for models whose logits are their output layer's
+        answer to that state. Raises Problem when the device's memory is exhausted.
         """
         with memory_guard(self.name), self._as_deep_as(cache):
-            if self._lean is not None:
-                states = self._lean.states(ids, cache)
-            else:
-                states = self._decoder(
-                    input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}
-                ).last_hidden_state[0]
+            states, inputs = self._states(ids, cache, layers)
             cache.advance(len(ids))
             logits: Tensor = self._inner.get_output_embeddings()(states[len(ids) - rows :])
+            if layers:
+                return logits, torch.cat([inputs[layer] for layer in layers], dim=-1)
         return logits, states
+
+    def _states(
+        self, ids: Tensor, cache: SequenceCache, layers: tuple[int, ...]
+    ) -> tuple[Tensor, dict[int, Tensor]]:
+        """The states behind the final norm, [n, hidden], and the inputs of these layers."""
+        if self._lean is not None:
+            return self._lean.states_and_inputs(ids, cache, layers)
+        with layer_inputs(self._decoder, layers) as inputs:
+            answer = self._decoder(
+                input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}
+            )
+        return answer.last_hidden_state[0], inputs
 
     @torch.inference_mode()
     def forward_side_by_side(

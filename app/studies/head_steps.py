@@ -27,7 +27,7 @@ def time_steps(head: LoadedHead | EarlyExit, *, context: int, pause: Callable[[]
     target, clock = head.target, clock_for(head.device)
     length = max(min(context, target.context_length - _STEPS - 2), 2)
     text = [(7 * place) % target.rows for place in range(length)]
-    session = target.open(length + _STEPS + 1, features=isinstance(head, LoadedHead))
+    session = head.open_target(length + _STEPS + 1)
     for upto in [*range(MAX_CHUNK, length - 1, MAX_CHUNK), length - 1]:
         pause()
         session.read(text, rows=1, upto=upto)

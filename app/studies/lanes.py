@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import msgspec
 
@@ -206,7 +205,8 @@ class LaneMaker:
     def _sessions(self, at: At) -> dict[Role, Session | HeadSession | ExitSession]:
         pair, drafter = self.pair, self.drafter if self._speculates(at) else "nothing"
         head = pair.head if drafter == "head" else None
-        target = self._session(at, "target", pair.target, features=head is not None)
+        opened = head.open_target if head else pair.target.model.open
+        target = self._session(at, "target", pair.target, opened)
         sessions: dict[Role, Session | HeadSession | ExitSession] = {"target": target}
         if pair.draft is not None and drafter == "model":
             sessions["draft"] = self._draft_session(at, pair.draft)
@@ -247,29 +247,31 @@ class LaneMaker:
         return _within(Room(needed, wanted), self.pair.draft)
 
     def _draft_session(self, at: At, draft: LoadedModel) -> Session:
+        opened = draft.model.open
         if self._bridge is None:
-            return self._session(at, "draft", draft)
-        return self._opened(at, "draft", draft, ids=self._draft_ids(), room=self._draft_room)
+            return self._session(at, "draft", draft, opened)
+        return self._opened(
+            at, "draft", draft, opened, ids=self._draft_ids(), room=self._draft_room
+        )
 
     def _session(
-        self, at: At, role: Role, loaded: LoadedModel, *, features: bool = False
+        self, at: At, role: Role, loaded: LoadedModel, opened: Callable[[int], Session]
     ) -> Session:
         """A session that reads the target's ids."""
         room = _within(self._room, loaded)
-        return self._opened(at, role, loaded, ids=self.prompt_ids, room=room, features=features)
+        return self._opened(at, role, loaded, opened, ids=self.prompt_ids, room=room)
 
     def _opened(
         self,
         at: At,
         role: Role,
         loaded: LoadedModel,
+        opened: Callable[[int], Session],
         *,
         ids: tuple[int, ...],
         room: Room,
-        features: bool = False,
     ) -> Session:
         """An empty session, or the conversation's own."""
-        opened = partial(loaded.model.open, features=features)
         if self.conversation is None:
             return opened(room.needed)
         return self.conversation.session(

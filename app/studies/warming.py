@@ -40,7 +40,7 @@ def warm_up_head(head: LoadedHead | EarlyExit, prompt_ids: Sequence[int]) -> Non
     target = head.target
     room = max(target.context_length - 4, 1)
     ids = [*(token % target.rows for token in prompt_ids[: min(_LONGEST, room)]), 0, 0]
-    session = target.open(len(ids) + 2, features=isinstance(head, LoadedHead))
+    session = head.open_target(len(ids) + 2)
     session.read(ids[:-1], rows=1)
     beside = head.open(session, len(ids) + 2)
     guesses = Block(device=target.device)

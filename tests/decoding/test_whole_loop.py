@@ -16,6 +16,7 @@ from app.decoding.contracts import Read, Unread
 from app.decoding.draft_stop import ConfidenceStop, EntropyStop
 from app.decoding.proposers import Surroundings, make_proposer
 from app.decoding.proposers.count_trie import CountTrie
+from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.suffix import Suffix
 from app.decoding.verifiers import make_verifier
@@ -36,7 +37,9 @@ TARGET = torch.tensor(
 DRAFT = torch.tensor(
     [[0.2, 0.5, 0.2, 0.1], [0.1, 0.2, 0.6, 0.1], [0.25, 0.25, 0.25, 0.25], [0.5, 0.2, 0.1, 0.2]]
 )
-LOGITS = {"target": TARGET.log(), "draft": DRAFT.log()}
+HEAD_IDS = torch.tensor([0, 1, 3])
+"""What a head can guess; it never guesses the token 2."""
+LOGITS = {"target": TARGET.log(), "draft": DRAFT.log(), "head": DRAFT[:, HEAD_IDS].log()}
 LOSSLESS = [name for name, rule in RULES.items() if rule.lossless and name != "greedy"]
 
 
@@ -87,6 +90,16 @@ def recorded(rule, proposer, *, tokens=TOKENS, options=None, stop=None, **sampli
         guesser = draft_model(width=4, sampling=settings, shared_noise=shared, stop=stop)
     if proposer in DRAWING:
         guesser = made(settings, *DRAWING[proposer], shared_noise=shared)
+    if proposer == "head":
+        guesser = DraftHead(
+            sampling=settings,
+            ids=HEAD_IDS,
+            width=4,
+            prompt_length=1,
+            end_ids=[],
+            shared_noise=shared,
+            stop=stop,
+        )
     if proposer == "ngram":
         guesser = Ngram(shortest=1, longest=2, end_ids=[])
     if proposer == "suffix":
@@ -138,6 +151,15 @@ def test_the_whole_loop_follows_the_targets_law(rule, proposer):
     ids = written(rule, proposer=proposer, tokens=TOKENS // 2 if certain else TOKENS)
     free = VOCABULARY * (VOCABULARY - 1)
     assert statistic(ids, TARGET) < chi2.ppf(1 - 1e-4, free)
+
+
+@pytest.mark.parametrize("rule", ["exact", "block", "coupled"])
+def test_a_head_that_guesses_some_tokens_only_keeps_the_targets_law(rule):
+    found = recorded(rule, "head", tokens=TOKENS // 2)
+    tested = [token for round_ in found.rounds for token in (*round_.committed, *round_.thrown)]
+    assert {token.id for token in tested if token.source} == set(HEAD_IDS.tolist())
+    free = VOCABULARY * (VOCABULARY - 1)
+    assert statistic(found.token_ids, TARGET) < chi2.ppf(1 - 1e-4, free)
 
 
 @pytest.mark.parametrize("stop", [ConfidenceStop(0.25), EntropyStop(0.2, 0.48)])

@@ -330,18 +330,3 @@ def test_the_overview_tells_the_default_then_what_is_here_and_all_there_is_to_fe
         ("far", "to be fetched, 16.2 GB"),
         ("half", "to be fetched, 988 MB"),
     ]
-
-
-def test_a_head_that_this_version_does_not_run_is_never_fetched(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def download(*_: object, **__: object) -> Path:
-        raise AssertionError("fetched")
-
-    monkeypatch.setattr("app.library.sources.fetch_from_hub", download)
-    head = entry(HubSource("a/head"), "head", kind="eagle-3")
-    with pytest.raises(Problem, match="EAGLE-3 heads are not run by this version yet"):
-        fetch(head, lambda progress: None, pause=lambda: None)
-    (told,) = overview(Catalogue((head,))).models
-    assert told.standing == "faulty"
-    assert "EAGLE-3" in told.fault

@@ -22,6 +22,7 @@ from app.run.settings import RunSettings
 from app.selftest.models import record_here
 from app.selftest.tiny_models import last_layer_head
 from app.studies.workbench import Workbench
+from published_heads import first_version, third_version
 from tiny_kinds import KINDS, STATEFUL, TOKENIZER, WINDOW, write_kind
 
 PROMPT = "one two, one two, three"
@@ -159,6 +160,25 @@ def test_a_draft_head_writes_what_generate_writes(kind, tmp_path):
         assert texts_of(record) == [expected, expected], method
         assert all(fate(record)), method
         assert record.notes == ()  # what is to be said of the draft model does not belong here
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
+@pytest.mark.parametrize("version", ["first", "third"])
+def test_a_published_head_writes_what_generate_writes(kind, version, tmp_path):
+    folder = write_kind(tmp_path / "target", kind, num_hidden_layers=3)
+    write_kind(tmp_path / "draft", kind)
+    vocabulary = check(folder).vocabulary
+    if version == "first":
+        first_version(tmp_path / "head", vocabulary)
+    else:
+        ids = [token for token in range(vocabulary) if token % 5]
+        third_version(tmp_path / "head", vocabulary, ids=ids)
+    bench, expected = offered(tmp_path, head="head"), generated(folder)
+    record = run(bench, "head")
+    assert texts_of(record) == [expected, expected]
+    assert sum(fate(record)) > 0
+    assert record.draft is not None
+    assert record.draft.name == f"EAGLE-{1 if version == 'first' else 3} head for head"
 
 
 @pytest.mark.parametrize("kind", STATEFUL)
