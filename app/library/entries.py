@@ -117,7 +117,8 @@ class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def offers(self, drafter: Drafter) -> bool:
         """Whether it has what a method asks for guesses."""
-        return {"nothing": True, "model": bool(self.draft), "head": bool(self.head)}[drafter]
+        needed = {"model": self.draft, "head": self.head}
+        return drafter not in needed or bool(needed[drafter])
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

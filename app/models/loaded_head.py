@@ -20,7 +20,7 @@ from app.run.events import ModelFacts
 from app.run.problems import Problem
 from app.run.settings import Precision
 
-_PRECISIONS: dict[torch.dtype, Precision] = {
+PRECISIONS: dict[torch.dtype, Precision] = {
     torch.float32: "fp32",
     torch.bfloat16: "bf16",
     torch.float16: "fp16",
@@ -84,7 +84,7 @@ class LoadedHead:
         return ModelFacts(
             name=self.name,
             folder=str(self._facts.folder),
-            precision=_PRECISIONS[self._dtype],
+            precision=PRECISIONS[self._dtype],
             precision_note="as its target computes; stored as 16-bit floating point",
             device=str(self.device),
             parameters=self._parameters,

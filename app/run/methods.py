@@ -6,8 +6,9 @@ from typing import Literal
 
 from app.run.options import Offer, Option, named
 
-Drafter = Literal["nothing", "model", "head"]
-"""What of a pair a method asks for guesses: nothing, its draft model, or its draft head."""
+Drafter = Literal["nothing", "model", "head", "mtp"]
+"""What of a pair a method asks for guesses: nothing, its draft model, its draft head, or the
+target's own modules for multi-token prediction."""
 
 
 class Method(Offer, frozen=True):
@@ -66,6 +67,12 @@ METHODS: dict[str, Method] = {
                     64,
                 ),
             ),
+        ),
+        Method(
+            "mtp",
+            "Multi-token prediction",
+            "The modules that the target was trained with guess further tokens ahead.",
+            drafter="mtp",
         ),
     )
 }

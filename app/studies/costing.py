@@ -56,8 +56,9 @@ def costs_of(
     step = None
     if pair.draft is not None and drafter == "model":
         step = timings(pair.draft.model, 1).seconds[1]
-    if pair.head is not None and drafter == "head":
-        step = time_steps(pair.head, context=context, pause=pause)
+    beside = pair.beside(drafter)
+    if beside is not None:
+        step = time_steps(beside, context=context, pause=pause)
     asked = pair.drafter(drafter)
     key = cost_key(target, context)
     return PassCosts(

@@ -10,13 +10,14 @@ import torch
 from app.decoding.clock import clock_for
 from app.decoding.contracts import row_at
 from app.models.loaded_head import LoadedHead
+from app.models.loaded_mtp import LoadedMtp
 from app.models.session import MAX_CHUNK, Block
 
 _STEPS = 24
 """Guesses behind the median, after one that only warms up."""
 
 
-def time_steps(head: LoadedHead, *, context: int, pause: Callable[[], None]) -> float:
+def time_steps(head: LoadedHead | LoadedMtp, *, context: int, pause: Callable[[], None]) -> float:
     """Median seconds of one more guess, its choice included, behind a context of so many tokens.
 
     Raises Cancelled when `pause` does, Problem if memory does not suffice.

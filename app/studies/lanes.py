@@ -17,10 +17,11 @@ from app.decoding.drivers import Pause, Sessions, run_lane
 from app.decoding.loop import LaneEvent, LaneSetup, decode
 from app.decoding.proposers import Surroundings, make_proposer
 from app.decoding.verifiers import make_verifier
-from app.models.head_session import HeadSession
 from app.models.loaded_head import LoadedHead
+from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import LoadedModel
 from app.models.pair import LoadedPair
+from app.models.paired_session import PairedSession
 from app.models.session import Session
 from app.run.cost import PassCosts
 from app.run.events import At, LaneEnded
@@ -97,6 +98,13 @@ class LaneMaker:
         return self.pair.refusal(self.drafter)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before trusting a figure of this run."""
+        found = self.pair.notes(self.drafter)
+        chained = self.pair.mtp.note(self.settings.draft_length) if self.pair.mtp else ""
+        return (*found, chained) if chained and self.drafter == "mtp" else found
+
+    @property
     def capacity(self) -> int:
         """Tokens that a session has to hold in this run."""
         wanted = len(self.prompt_ids) + self.settings.max_new_tokens
@@ -154,7 +162,7 @@ class LaneMaker:
             draft_device=draft.model.device if draft else None,
             widths=self.pair.widths,
             draft_context=draft.model.context_length if draft else 0,
-            head=self.pair.head,
+            head=self.pair.beside(self.drafter),
             width=self.pair.target.model.width,
             shared_noise=Rule.named(self.settings.rule).same_text,
             stop=make_draft_stop(self.settings),
@@ -170,11 +178,11 @@ class LaneMaker:
             return Fixed(0, "speculation refused")
         return make_draft_length(self.settings, self.costs)
 
-    def _sessions(self, at: At) -> dict[Role, Session | HeadSession]:
+    def _sessions(self, at: At) -> dict[Role, Session | PairedSession]:
         pair, drafter = self.pair, self.drafter if self._speculates(at) else "nothing"
-        head = pair.head if drafter == "head" else None
+        head = pair.beside(drafter)
         target = self._session(at, "target", pair.target, features=head is not None)
-        sessions: dict[Role, Session | HeadSession] = {"target": target}
+        sessions: dict[Role, Session | PairedSession] = {"target": target}
         if pair.draft is not None and drafter == "model":
             sessions["draft"] = self._session(at, "draft", pair.draft)
         if head is not None:
@@ -195,7 +203,7 @@ class LaneMaker:
             at, role, opened, rewinds=loaded.rewinding.holds, ids=self.prompt_ids, room=room
         )
 
-    def _head_session(self, at: At, head: LoadedHead, target: Session) -> HeadSession:
+    def _head_session(self, at: At, head: LoadedHead | LoadedMtp, target: Session) -> PairedSession:
         """A session beside the target's, which lasts as long as that does."""
         if self.conversation is None:
             return head.open(target, target.capacity)

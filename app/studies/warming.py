@@ -8,6 +8,7 @@ from app.decoding.clock import clock_for
 from app.decoding.contracts import row_at
 from app.models.language_model import LanguageModel
 from app.models.loaded_head import LoadedHead
+from app.models.loaded_mtp import LoadedMtp
 from app.models.session import Block
 
 _LONGEST = 8
@@ -32,7 +33,7 @@ def warm_up(model: LanguageModel, prompt_ids: Sequence[int], *, width: int) -> N
     clock_for(model.device).wait()  # or the first lane would wait for what a card has still to do
 
 
-def warm_up_head(head: LoadedHead, prompt_ids: Sequence[int]) -> None:
+def warm_up_head(head: LoadedHead | LoadedMtp, prompt_ids: Sequence[int]) -> None:
     """Reads some of a prompt with a head and its target, then two guesses, as a run will."""
     target = head.target
     ids = [*(token % target.rows for token in prompt_ids[:_LONGEST]), 0, 0]

@@ -274,7 +274,7 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
         prompt_ids=maker.prompt_ids,
         end_ids=pair.end_ids,
         lossless=maker.lossless,
-        notes=pair.notes(maker.drafter),
+        notes=maker.notes,
         draft_resident=pair.drafts_with != "nothing",
     )
 
@@ -290,8 +290,9 @@ def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
     pause()
     if pair.draft is not None and maker.drafter == "model":
         warm_up(pair.draft.model, maker.prompt_ids, width=1)
-    if pair.head is not None and maker.drafter == "head":
-        warm_up_head(pair.head, maker.prompt_ids)
+    beside = pair.beside(maker.drafter)
+    if beside is not None:
+        warm_up_head(beside, maker.prompt_ids)
 
 
 def _ended(record: RunRecord, stop: Exception | None, peak: int | None) -> RunEnded:

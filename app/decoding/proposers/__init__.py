@@ -15,6 +15,7 @@ from app.decoding.proposers.in_order import InOrder
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.nothing import Nothing
 from app.models.loaded_head import LoadedHead
+from app.models.loaded_mtp import LoadedMtp
 from app.models.pair import DraftWidths
 from app.run.methods import Method
 from app.run.problems import Problem
@@ -35,7 +36,7 @@ class Surroundings:
     widths: DraftWidths | None = None
     """None without a draft model."""
     draft_context: int = 0
-    head: LoadedHead | None = None
+    head: LoadedHead | LoadedMtp | None = None
     width: int = 0
     """Logits a row of the target."""
     shared_noise: bool = False
@@ -93,12 +94,31 @@ def _ngram_else_head(around: Surroundings, options: Options) -> Proposer:
     return InOrder([_ngram(around, options), _head(around, options)])
 
 
+def _mtp(around: Surroundings, options: Options) -> Proposer:
+    if around.head is None:
+        raise Problem(
+            "This target's modules for multi-token prediction are not loaded.",
+            "Choose another method, or a target that has such modules.",
+        )
+    return DraftHead(
+        sampling=around.sampling,
+        ids=around.head.ids,
+        width=around.width,
+        prompt_length=around.prompt_length,
+        end_ids=around.end_ids,
+        shared_noise=around.shared_noise,
+        stop=around.stop,
+        source="mtp",
+    )
+
+
 _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "nothing": lambda around, options: Nothing(),
     "ngram": _ngram,
     "draft-model": _draft_model,
     "head": _head,
     "ngram-else-head": _ngram_else_head,
+    "mtp": _mtp,
 }
 
 
