@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
 from transformers.modeling_layers import MtpModel
 
+from app.selftest.tiny_models import add_tensors
 from tiny_kinds import TOKENIZER
 
 LAYERS = 2
@@ -83,14 +83,21 @@ def write_target(folder: Path, kind: str, **changes: Any) -> Any:
     return model
 
 
-def write_deepseek_named(folder: Path, kind: str, modules: int = 1) -> None:
-    """A target with so many modules, which transformers made."""
-    model = write_target(folder, kind, num_mtp_layers=modules)
+def write_deepseek_named(
+    folder: Path, kind: str, modules: int = 1, *, knowing: bool = False, **changes: Any
+) -> None:
+    """A target with so many modules, which transformers made; `knowing` ones guess right at times,
+    as their blocks are the target's last layer.
+    """
+    model = write_target(folder, kind, num_mtp_layers=modules, **changes)
     made = MtpModel(model, modules).eval()
     _opinionate(made.layers)
+    if knowing:
+        for module in made.layers:
+            _make_knowing(module, model.model)
     tensors = {}
     for number, module in enumerate(made.layers):
-        stem = f"model.layers.{LAYERS + number}"
+        stem = f"model.layers.{model.config.num_hidden_layers + number}"
         for name, tensor in module.state_dict().items():
             name = name.removeprefix("mtp_block.").replace("post_norm", "shared_head.norm")
             tensors |= dict(_apart(f"{stem}.{name}", tensor))
@@ -98,6 +105,16 @@ def write_deepseek_named(folder: Path, kind: str, modules: int = 1) -> None:
         tensors[f"{stem}.embed_tokens.weight"] = model.get_input_embeddings().weight.detach()
         tensors[f"{stem}.shared_head.head.weight"] = model.lm_head.weight.detach()
     add_tensors(folder, tensors)
+
+
+def _make_knowing(module: Any, target: Any) -> None:
+    """Lets a module do to an embedding what the target's last layer does."""
+    hidden = target.config.hidden_size
+    module.mtp_block.load_state_dict(target.layers[-1].state_dict())
+    with torch.no_grad():
+        module.eh_proj.weight.copy_(torch.eye(hidden, 2 * hidden))
+        module.enorm.weight.fill_(1.0)
+        module.post_norm.weight.copy_(target.norm.weight)
 
 
 def write_qwen_named(folder: Path, kind: str, *, fused: bool = False) -> None:
@@ -180,13 +197,6 @@ def _together(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return found
 
 
-def add_tensors(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
-    """Writes more tensors into a folder's only file of weights."""
-    file = folder / "model.safetensors"
-    whole = {**load_file(file), **tensors}
-    save_file({name: it.clone() for name, it in whole.items()}, file, {"format": "pt"})
-
-
 def _apart(name: str, tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
     """Experts that lie in one tensor, one by one as checkpoints hold them."""
     fused = re.fullmatch(r"(.+\.experts)\.(gate_up_proj|down_proj)", name)
@@ -209,7 +219,7 @@ def _opinionate(model: torch.nn.Module) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             drawn = torch.randn_like(parameter)
-            parameter.copy_(0.1 * drawn if parameter.dim() > 1 else 1 + 0.3 * drawn)
+            parameter.copy_(0.3 * drawn if parameter.dim() > 1 else 1 + 0.3 * drawn)
         for name, buffer in model.named_buffers():
             if name.endswith("correction_bias"):
                 buffer.copy_(0.1 * torch.randn_like(buffer))

@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+
+from app.library.model_files import Config, read_json
+from app.library.weight_files import weight_files
 
 _EVERY = -1
 """In place of a module's number: the tensor belongs to every module."""
@@ -97,6 +101,8 @@ class MtpModules:
 
     layout: MtpLayout
     modules: tuple[dict[str, str], ...]
+    copies: frozenset[str] = frozenset()
+    """Copies of the target's own tensors, which no one needs."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -104,17 +110,25 @@ class MtpModules:
         return frozenset(name for module in self.modules for name in module.values())
 
 
+def mtp_of(folder: Path) -> MtpModules | None:
+    """The modules that a model's folder holds; None if none. Raises Problem for a broken folder."""
+    text = read_json(folder / "config.json", Config).text
+    names = [name for file in weight_files(folder) for name in file.tensors]
+    return find_mtp(names, text.num_hidden_layers or 0)
+
+
 def find_mtp(names: Iterable[str], layers: int) -> MtpModules | None:
     """The modules among a checkpoint's tensors, of a target with so many layers; None if none."""
     names = tuple(names)
     for layout in LAYOUTS:
         placed = [(place, name) for name in names if (place := layout.place(name, layers))]
+        copies = frozenset(name for (_, own), name in placed if own in layout.shared)
         modules: dict[int, dict[str, str]] = {}
         for (number, own), name in placed:
-            if own not in layout.shared:
+            if name not in copies:
                 modules.setdefault(number, {})[own] = name
         of_every = modules.pop(_EVERY, {})
         held = [{**of_every, **modules[number]} for number in sorted(modules)]
         if held and all("joining.weight" in module for module in held):
-            return MtpModules(layout, tuple(held))
+            return MtpModules(layout, tuple(held), copies)
     return None

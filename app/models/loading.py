@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from app.library.mtp_layout import mtp_of
 from app.library.preflight import FolderFacts
 from app.models.exhausted import is_out_of_memory, memory_guard
 from app.models.int8_linear import linear_share
@@ -147,13 +148,16 @@ def _load_weights(
     if precision == "int8":
         _refuse_unserved(name, linear_share(inner))
     inner.eval()
-    unused = sorted(map(str, info.get("unexpected_keys") or ()))
+    own = mtp_of(folder.folder)  # the method that asks for them reads them itself
+    unused = set(map(str, info.get("unexpected_keys") or ())) - (
+        own.names | own.copies if own else set()
+    )
     model = LanguageModel(
         inner,
         name=name,
         folder=folder.folder,
         precision=precision,
-        unused_weights=tuple(unused),
+        unused_weights=tuple(sorted(unused)),
         device=device,
     )
     refuse_unasked(name, model.offloaded, allow_offload=allow_offload)

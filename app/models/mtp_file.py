@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from app.library.mtp_layout import MtpModules, find_mtp
+from app.library.mtp_layout import MtpModules, mtp_of
 from app.library.preflight import FolderFacts
 from app.library.weight_files import weight_files
 from app.models.mtp_module import MtpModule
@@ -22,12 +22,6 @@ _EXPERT = re.compile(r"(?P<stem>.+\.experts)\.(?P<number>\d{1,6})\.(?P<part>\w+)
 _OTHER_METHOD = "Choose another method: n-grams and early exit need nothing but the target."
 
 
-def find_modules(folder: FolderFacts) -> MtpModules | None:
-    """The modules that a target's files hold, by the names of their tensors; None for none."""
-    names = [name for file in weight_files(folder.folder) for name in file.tensors]
-    return find_mtp(names, folder.layers or 0)
-
-
 def read_modules(
     folder: FolderFacts, inner: Any, name: str, dtype: torch.dtype
 ) -> tuple[MtpModules, list[MtpModule]]:
@@ -35,7 +29,7 @@ def read_modules(
 
     Raises Problem for a target that has none, and for modules that cannot be read.
     """
-    found = find_modules(folder)
+    found = mtp_of(folder.folder)
     if found is None:
         raise Problem(f"{name} has no modules for multi-token prediction.", _OTHER_METHOD)
     config = inner.config.get_text_config(decoder=True)

@@ -106,3 +106,61 @@ def test_drafts_are_those_of_the_formulas(tmp_path, layout):
         logits = drafted(tmp_path, model, text, guesses)
         assert torch.allclose(answers, logits, atol=1e-4)
         assert float(logits.std()) > 0.1
+
+
+@pytest.mark.parametrize("modules", [1, 3])
+@torch.no_grad()
+def test_its_own_guesses_leave_no_trace(tmp_path, modules):
+    # Rounds with guesses kept and thrown, and one that it sits out: as if it read all at once.
+    write_deepseek_named(tmp_path, "deepseek_v3", modules)
+    mine = loaded(tmp_path)
+    mtp = LoadedMtp(mine)
+    text = TEXT[:3]
+    session = mine.model.open(64, features=True)
+    session.read(text[:-1], rows=1)
+    beside = mtp.open(session, 64)
+    for guesses, new in (
+        ([5, 6], [5, 9]),
+        ([], [1]),
+        ([7, 8, 9, 3, 2], [7, 8, 9, 2]),
+        ([1], [4]),
+        ([8, 8, 8, 8], [8, 8, 8, 8, 1]),
+    ):
+        if guesses:
+            read(beside, text, guesses)
+        session.read(text, Block(guesses), rows=len(guesses) + 1)
+        text.extend(new)
+        session.read(text[:-1], rows=1)
+    fresh = mtp.open(session, 64)
+    again, its = read(beside, text, [3, 5, 7, 9]), read(fresh, text, [3, 5, 7, 9])
+    assert torch.allclose(again, its, atol=1e-4)
+    assert beside.held == fresh.held == len(text)
+    assert beside.byte_count == fresh.byte_count > 0
+
+
+@torch.no_grad()
+def test_another_text_is_read_from_where_it_differs(tmp_path):
+    write_deepseek_named(tmp_path, "glm4_moe", 2)
+    mine = loaded(tmp_path)
+    mtp = LoadedMtp(mine)
+    session = mine.model.open(64, features=True)
+    beside = mtp.open(session, 64)
+    for text in ([1, 2, 3, 4, 5, 6], [1, 2, 3, 40, 5], [1, 2, 3, 40, 5, 7, 8], [1, 2]):
+        session.read(text[:-1], rows=1)
+        answers = read(beside, text, [9, 11, 13])
+        assert torch.allclose(answers, read(mtp.open(session, 64), text, [9, 11, 13]), atol=1e-4)
+
+
+@torch.no_grad()
+def test_a_long_text_may_be_read_in_parts(tmp_path):
+    write_deepseek_named(tmp_path, "deepseek_v3", 3)
+    mine = loaded(tmp_path)
+    mtp = LoadedMtp(mine)
+    session = mine.model.open(64, features=True)
+    session.read(TEXT[:-1], rows=1)
+    beside = mtp.open(session, 64)
+    for upto in (2, 3, 7, 8):
+        beside.read(TEXT, rows=1, upto=upto)
+    answers = read(beside, TEXT, [9, 11, 13])
+    assert torch.allclose(answers, read(mtp.open(session, 64), TEXT, [9, 11, 13]), atol=1e-4)
+    assert beside.unread(TEXT) == 0
