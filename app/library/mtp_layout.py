@@ -101,13 +101,17 @@ class MtpModules:
 
     layout: MtpLayout
     modules: tuple[dict[str, str], ...]
-    copies: frozenset[str] = frozenset()
-    """Copies of the target's own tensors, which no one needs."""
+    layers: int
+    """Of the target itself."""
 
     @property
     def names(self) -> frozenset[str]:
         """The name of every tensor that is read, each once."""
         return frozenset(name for module in self.modules for name in module.values())
+
+    def owns(self, name: str) -> bool:
+        """Whether a tensor belongs to them, by its name in a file or in transformers."""
+        return self.layout.place(name, self.layers) is not None
 
 
 def mtp_of(folder: Path) -> MtpModules | None:
@@ -122,13 +126,12 @@ def find_mtp(names: Iterable[str], layers: int) -> MtpModules | None:
     names = tuple(names)
     for layout in LAYOUTS:
         placed = [(place, name) for name in names if (place := layout.place(name, layers))]
-        copies = frozenset(name for (_, own), name in placed if own in layout.shared)
         modules: dict[int, dict[str, str]] = {}
         for (number, own), name in placed:
-            if name not in copies:
+            if own not in layout.shared:
                 modules.setdefault(number, {})[own] = name
         of_every = modules.pop(_EVERY, {})
         held = [{**of_every, **modules[number]} for number in sorted(modules)]
         if held and all("joining.weight" in module for module in held):
-            return MtpModules(layout, tuple(held), copies)
+            return MtpModules(layout, tuple(held), layers)
     return None

@@ -148,16 +148,15 @@ def _load_weights(
     if precision == "int8":
         _refuse_unserved(name, linear_share(inner))
     inner.eval()
-    own = mtp_of(folder.folder)  # the method that asks for them reads them itself
-    unused = set(map(str, info.get("unexpected_keys") or ())) - (
-        own.names | own.copies if own else set()
-    )
+    mtp = mtp_of(folder.folder)  # modules that are read by themselves, if a method asks for them
+    unexpected = sorted(map(str, info.get("unexpected_keys") or ()))
+    unused = [key for key in unexpected if mtp is None or not mtp.owns(key)]
     model = LanguageModel(
         inner,
         name=name,
         folder=folder.folder,
         precision=precision,
-        unused_weights=tuple(sorted(unused)),
+        unused_weights=tuple(unused),
         device=device,
     )
     refuse_unasked(name, model.offloaded, allow_offload=allow_offload)

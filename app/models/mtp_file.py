@@ -49,8 +49,8 @@ def read_modules(
         with torch.device("meta"):
             module = _empty(decoder, config, number, hidden_first=found.layout.hidden_first)
         state = {
-            own: tensor.float() if own.endswith(exact) else tensor.to(dtype)
-            for own, tensor in _fused({own: held[at] for own, at in names.items()}).items()
+            own: held[at].float() if exact and own.endswith(exact) else held[at].to(dtype)
+            for own, at in names.items()
         }
         modules.append(_filled(module, state, f"{name}, module {number + 1}"))
     return found, modules
@@ -125,7 +125,7 @@ def _fused(state: dict[str, Tensor]) -> dict[str, Tensor]:
 def _filled(module: MtpModule, state: dict[str, Tensor], title: str) -> MtpModule:
     """The module with these weights. Raises Problem unless they are all of its weights."""
     try:
-        module.load_state_dict(state, assign=True)
+        module.load_state_dict(_fused(state), assign=True)
     except RuntimeError as error:
         reason = " ".join(str(error).split()[:40])
         raise Damaged(

@@ -7,6 +7,8 @@ plain torch, written here from the formulas.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 import transformers
@@ -18,6 +20,7 @@ from mtp_kinds import (
     write_mimo_named,
     write_qwen_named,
 )
+from safetensors.torch import load_file, save_file
 from transformers.cache_utils import MtpCache
 from transformers.modeling_layers import MtpModel
 
@@ -25,6 +28,8 @@ from app.library.preflight import check
 from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import load
 from app.models.session import Block
+from app.run.problems import Problem
+from app.selftest.tiny_models import add_tensors
 
 TEXT = [3, 9, 27, 17, 51, 25, 11, 200, 4, 9]
 
@@ -164,3 +169,65 @@ def test_a_long_text_may_be_read_in_parts(tmp_path):
     answers = read(beside, TEXT, [9, 11, 13])
     assert torch.allclose(answers, read(mtp.open(session, 64), TEXT, [9, 11, 13]), atol=1e-4)
     assert beside.unread(TEXT) == 0
+
+
+def rewritten(folder, change) -> None:
+    """Changes the tensors of a folder's file of weights."""
+    file = folder / "model.safetensors"
+    tensors = load_file(file)
+    change(tensors)
+    save_file(tensors, file, {"format": "pt"})
+
+
+def to_eight_bits(tensors):
+    name = "model.layers.2.self_attn.o_proj.weight"
+    tensors[name] = tensors[name].to(torch.float8_e4m3fn)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (to_eight_bits, r"model\.layers\.2\.self_attn\.o_proj\.weight.* is stored as F8_E4M3"),
+        (lambda tensors: tensors.pop("model.layers.2.hnorm.weight"), "feature_norm.weight"),
+        (lambda tensors: tensors.pop("model.layers.2.mlp.experts.3.up_proj.weight"), "not whole"),
+        (
+            lambda tensors: tensors.update({"model.layers.2.enorm.weight": torch.ones(3)}),
+            "embedding_norm.weight",
+        ),
+        (lambda tensors: tensors.pop("model.layers.2.eh_proj.weight"), "Tiny has no modules"),
+    ],
+)
+def test_modules_that_cannot_be_read_are_told_of(tmp_path, change, told):
+    write_deepseek_named(tmp_path, "deepseek_v3")
+    rewritten(tmp_path, change)
+    with pytest.raises(Problem, match=told):
+        LoadedMtp(loaded(tmp_path))
+
+
+def test_modules_of_another_kind_of_target_are_refused_by_its_name(tmp_path):
+    write_mimo_named(tmp_path)
+    file = tmp_path / "config.json"
+    said = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**said, "model_type": "llama"}), encoding="utf-8")
+    with pytest.raises(Problem, match="'llama'"):
+        LoadedMtp(loaded(tmp_path))
+
+
+def test_they_compute_in_what_their_target_computes_in(tmp_path):
+    write_deepseek_named(tmp_path, "deepseek_v3")
+    target = load(check(tmp_path), name="Tiny", precision="bf16", device=torch.device("cpu"))
+    mtp = LoadedMtp(target)
+    session = target.model.open(64, features=True)
+    session.read(TEXT[:-1], rows=1)
+    logits = read(mtp.open(session, 64), TEXT, [5])
+    assert logits.dtype == torch.bfloat16
+    assert bool(torch.isfinite(logits).all())
+    assert mtp.facts.precision == "bf16"
+    assert mtp.facts.weight_bytes == 2 * mtp.facts.parameters
+
+
+def test_weights_that_the_modules_take_are_not_told_of_as_unused(tmp_path):
+    write_deepseek_named(tmp_path, "deepseek_v3")
+    assert loaded(tmp_path).notes == ()
+    add_tensors(tmp_path, {"model.layers.0.mlp.odd.weight": torch.ones(3)})
+    assert "odd" in " ".join(loaded(tmp_path).notes)

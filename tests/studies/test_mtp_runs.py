@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 import transformers
+from mtp_kinds import write_deepseek_named, write_mimo_named, write_qwen_named, write_target
 
 from app.library.catalogue import load_catalogue
 from app.run.auditing import Audit, auditable
@@ -17,7 +18,6 @@ from app.run.problems import Problem
 from app.run.settings import RunSettings, Sampling
 from app.selftest.models import record_here
 from app.studies.workbench import Workbench
-from mtp_kinds import write_deepseek_named, write_mimo_named, write_qwen_named, write_target
 from tiny_kinds import TOKENIZER
 
 PROMPT = "one two, one two, three"
@@ -108,6 +108,74 @@ def test_every_length_of_draft_writes_what_generate_writes(tmp_path, writer):
         assert plain == drafted != expected.tolist()
     assert record.draft.name == "MTP modules of Target"
     assert record.draft.parameters > 0
-    print(kept, thrown, expected)
     assert thrown
     assert kept or writer == "mimo"
+
+
+def test_what_is_drawn_keeps_the_targets_law(tmp_path):
+    write_knowing(tmp_path / "target", "deepseek_v3", 1)
+    wanted = Audit(auditable(settings()), 400)
+    found = offered(tmp_path).audit(wanted, report=lambda _: None, pause=lambda: None)
+    assert found.verdict == "within chance"
+    assert found.lossless
+    assert found.drafted > found.accepted > 0
+    assert found.impossible == 0
+
+
+def test_a_prompt_of_one_token_and_an_end_amid_a_draft(tmp_path):
+    write_knowing(tmp_path / "target", "glm4_moe", 2)
+    bench = offered(tmp_path)
+    record = run(bench, prompt="a", draft_length=5)
+    whole = texts(record)
+    assert whole[0] == whole[1]
+    assert len(whole[0]) == LENGTH
+    # Another end of text: a guess that was kept, where it first comes up.
+    kept, place = [], 1
+    for round_ in record.repetitions("speculative")[0].rounds:
+        kept += range(place, place + round_.count("accepted"))
+        place += len(round_.committed)
+    end = next(whole[0][at] for at in kept if whole[0][at] not in whole[0][:at])
+    for file in ("config.json", "generation_config.json"):
+        path = tmp_path / "target" / file
+        said = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps({**said, "eos_token_id": end}), encoding="utf-8")
+    record = run(offered(tmp_path), prompt="a", draft_length=5, ignore_end_of_text=False)
+    ended = texts(record)
+    assert ended[0] == ended[1] == whole[0][: whole[0].index(end) + 1]
+    assert record.repetitions("speculative")[0].finish == "end of text"
+
+
+@pytest.mark.parametrize("kind", ["qwen3_next", "qwen3_5_text"])
+def test_a_target_that_cannot_be_rewound_is_refused_and_still_decodes(tmp_path, kind):
+    # Its modules are read, but a rejected guess cannot be taken out of its state.
+    write_qwen_named(tmp_path / "target", kind)
+    record = run(offered(tmp_path), max_new_tokens=8)
+    plain, drafted = texts(record)
+    assert plain == drafted
+    assert counts(record.repetitions("speculative")[0]).drafted == 0
+    assert any("Speculation is off: the model's state cannot" in note for note in record.notes)
+    assert not any("chained" in note for note in record.notes)
+    assert not any("not used" in note for note in record.notes)
+
+
+def test_a_target_without_modules_is_told_of(tmp_path):
+    write_target(tmp_path / "target", "qwen2")
+    bench = offered(tmp_path)
+    with pytest.raises(Problem, match="Target has no modules for multi-token prediction") as told:
+        bench.loaded(preparation(settings()), report=lambda _: None, pause=lambda: None)
+    assert told.value.remedy
+    # Any other method goes on.
+    assert texts(run(bench, method="ngram"))
+
+
+def test_modules_are_loaded_for_the_method_that_asks_for_them_alone(tmp_path):
+    write_mimo_named(tmp_path / "target")
+    bench = offered(tmp_path)
+    quiet = {"report": lambda _: None, "pause": lambda: None}
+    assert bench.loaded(preparation(settings(method="ngram")), **quiet).mtp is None
+    asked = bench.loaded(preparation(settings()), **quiet)
+    assert asked.mtp is not None
+    assert asked.mtp.target is asked.target.model
+    again = bench.loaded(preparation(settings(method="ngram")), **quiet)
+    assert again.mtp is None
+    assert again.target is asked.target
