@@ -13,7 +13,9 @@ from pathlib import Path
 
 from app.library.model_files import Config, read_json
 from app.library.weight_files import weight_files
+from app.run.problems import Problem
 
+_OTHER_METHOD = "Choose another method: n-grams need nothing but the target."
 _EVERY = -1
 """In place of a module's number: the tensor belongs to every module."""
 
@@ -119,6 +121,20 @@ def mtp_of(folder: Path) -> MtpModules | None:
     text = read_json(folder / "config.json", Config).text
     names = [name for file in weight_files(folder) for name in file.tensors]
     return find_mtp(names, text.num_hidden_layers or 0)
+
+
+def refuse_none(folder: Path, title: str) -> None:
+    """Raises Problem for a target without modules, or with some that this version does not read."""
+    found = mtp_of(folder)
+    if found is None:
+        raise Problem(f"{title} has no modules for multi-token prediction.", _OTHER_METHOD)
+    kind = read_json(folder / "config.json", Config).text.model_type
+    if kind not in found.layout.kinds:
+        raise Problem(
+            f"The modules for multi-token prediction of {title}, a model of the kind {kind!r}, are "
+            "not read by this version.",
+            _OTHER_METHOD,
+        )
 
 
 def find_mtp(names: Iterable[str], layers: int) -> MtpModules | None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from app.library.mtp_layout import MtpModules, mtp_of
+from app.library.mtp_layout import MtpModules, mtp_of, refuse_none
 from app.library.preflight import FolderFacts
 from app.library.weight_files import weight_files
 from app.models.mtp_module import MtpModule
@@ -19,7 +19,6 @@ from app.run.problems import Damaged, Problem
 _READ = ("F32", "BF16", "F16")
 """Types that are read as they are."""
 _EXPERT = re.compile(r"(?P<stem>.+\.experts)\.(?P<number>\d{1,6})\.(?P<part>\w+)\.weight")
-_OTHER_METHOD = "Choose another method: n-grams and early exit need nothing but the target."
 
 
 def read_modules(
@@ -29,21 +28,14 @@ def read_modules(
 
     Raises Problem for a target that has none, and for modules that cannot be read.
     """
+    refuse_none(folder.folder, name)
     found = mtp_of(folder.folder)
-    if found is None:
-        raise Problem(f"{name} has no modules for multi-token prediction.", _OTHER_METHOD)
-    config = inner.config.get_text_config(decoder=True)
-    if config.model_type not in found.layout.kinds:
-        raise Problem(
-            f"The modules for multi-token prediction of a target of the kind {config.model_type!r} "
-            "are not read by this version.",
-            _OTHER_METHOD,
-        )
+    assert found is not None
     _refuse_packed(folder, found, name)
     held = read_tensors(folder.weight_files, found.names)
     decoder = getattr(inner, inner.base_model_prefix)
     exact = tuple(inner._keep_in_fp32_modules_strict or ())
-    config = _config(config, found)
+    config = _config(inner.config.get_text_config(decoder=True), found)
     modules = []
     for number, names in enumerate(found.modules):
         with torch.device("meta"):

@@ -100,9 +100,11 @@ class LaneMaker:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know before trusting a figure of this run."""
-        found = self.pair.notes(self.drafter)
-        chained = self.pair.mtp.note(self.settings.draft_length) if self.pair.mtp else ""
-        return (*found, chained) if chained and self.drafter == "mtp" else found
+        found, mtp = self.pair.notes(self.drafter), self.pair.mtp
+        if mtp is None or self.drafter != "mtp" or self.refusal:
+            return found
+        chained = mtp.note(self.settings.draft_length)
+        return (*found, chained) if chained else found
 
     @property
     def capacity(self) -> int:

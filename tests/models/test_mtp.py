@@ -209,7 +209,7 @@ def test_modules_of_another_kind_of_target_are_refused_by_its_name(tmp_path):
     file = tmp_path / "config.json"
     said = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps({**said, "model_type": "llama"}), encoding="utf-8")
-    with pytest.raises(Problem, match="'llama'"):
+    with pytest.raises(Problem, match="of the kind 'llama'"):
         LoadedMtp(loaded(tmp_path))
 
 
