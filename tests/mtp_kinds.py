@@ -44,6 +44,10 @@ _LATENT = {
 DEEPSEEK_NAMED: dict[str, tuple[str, dict[str, Any]]] = {
     "deepseek_v3": ("DeepseekV3", {**_SIZES, **_ROUTED, **_LATENT}),
     "glm4_moe": ("Glm4Moe", {**_SIZES, **_ROUTED, "head_dim": 16, "use_qk_norm": True}),
+    "glm4_moe_lite": (
+        "Glm4MoeLite",
+        {**_SIZES, **_ROUTED, **_LATENT, "mtp_mlp_layer_types": 3 * ["sparse"]},
+    ),
 }
 """Kinds whose modules transformers has code for."""
 _RECURRENT = {

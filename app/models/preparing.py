@@ -82,7 +82,7 @@ def load_pair(
         draft_wish = beside(draft_wish, target.model.precision)
         draft = loader.load(draft_wish, loader.settled(draft_wish))[0]
     head = warm.head(head_facts, target)
-    mtp = loader.mtp(target, wanted=wanted.mtp)
+    mtp = loader.mtp(target) if wanted.mtp else None
     used = [one.model for one in (target, draft) if one is not None]
     warm.keep_if(lambda kept: kept.loaded.model in used)
     return LoadedPair(
@@ -109,11 +109,10 @@ class _Loader:
         """The facts of a draft head, fetched if need be."""
         return check_head(fetch(entry, self._report, pause=self._pause))
 
-    def mtp(self, target: LoadedModel, *, wanted: bool) -> LoadedMtp | None:
-        """The target's modules for multi-token prediction, read if they are wanted."""
-        if wanted:
-            self._stages.begin(f"reading the MTP modules of {target.model.name}")
-        return self._warm.mtp(target, wanted=wanted)
+    def mtp(self, target: LoadedModel) -> LoadedMtp:
+        """The target's modules for multi-token prediction."""
+        self._stages.begin(f"reading the MTP modules of {target.model.name}")
+        return self._warm.mtp(target)
 
     def tokenizer(self, wish: Wish) -> Tokenizer:
         """The tokenizer of a model."""

@@ -106,13 +106,11 @@ class WarmModels:
             self._head = (facts, LoadedHead(facts, target.model))
         return self._head[1]
 
-    def mtp(self, target: LoadedModel, *, wanted: bool) -> LoadedMtp | None:
-        """A target's modules for multi-token prediction; where they are not wanted, none stay
-        loaded. Raises Problem for a target that has none, or none that can be read.
+    def mtp(self, target: LoadedModel) -> LoadedMtp:
+        """A target's modules for multi-token prediction, which stay as long as it does: a study may
+        ask for them every other run. Raises Problem for a target without any that can be read.
         """
-        if not wanted:
-            self._mtp = None
-        elif self._mtp is None or self._mtp.target != target.model:
+        if self._mtp is None or self._mtp.target != target.model:
             self._mtp = None
             self._mtp = LoadedMtp(target)
         return self._mtp

@@ -179,3 +179,5 @@ def test_modules_are_loaded_for_the_method_that_asks_for_them_alone(tmp_path):
     again = bench.loaded(preparation(settings(method="ngram")), **quiet)
     assert again.mtp is None
     assert again.target is asked.target
+    # A study goes to and fro: they stay beside their target.
+    assert bench.loaded(preparation(settings(max_new_tokens=3)), **quiet).mtp is asked.mtp
