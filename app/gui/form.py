@@ -93,6 +93,7 @@ class Form(QWidget):
             device=self._value("device"),
             draft_device=self._value("draft_device"),
             allow_offload=self._value("allow_offload"),
+            mtp=METHODS[self._value("method")].drafter == "mtp",
         )
 
     def offer_devices(self, devices: Sequence[DeviceMemory]) -> None:

@@ -15,6 +15,7 @@ from app.library.examining import Examined, examine
 from app.library.head_folder import check_head, is_head, refuse_unfit
 from app.library.hub_cache import find_in_cache
 from app.library.local_folder import find_on_disk
+from app.library.mtp_layout import refuse_none
 from app.library.preflight import check
 from app.library.scan_candidates import Candidate, Kind
 from app.library.sources import look
@@ -93,6 +94,9 @@ def _check_pair(catalogue: Catalogue, pair: PairEntry) -> Check:
     if any(one.reason for one in checked):
         said = "Whether they fit each other cannot be told before each can be used."
         return Check(checked, said if len(checked) > 1 else "")
+    lacking = _without_modules(models["target"]) if pair.method == "mtp" else None
+    if lacking is not None:
+        return msgspec.structs.replace(lacking, models=checked)
     if len(checked) == 1:
         return Check(checked)
     found = [
@@ -106,6 +110,18 @@ def _check_pair(catalogue: Catalogue, pair: PairEntry) -> Check:
     together = " ".join(one.together for one in found if one.together)
     warnings = tuple(warning for one in found for warning in one.warnings)
     return Check(checked, together or f"Target and {_and(models)} fit each other.", "", warnings)
+
+
+def _without_modules(target: Checked) -> Check | None:
+    """Why a target has no modules to guess with; None if it has, or is not converted yet."""
+    assert target.model is not None
+    if target.model.path.is_file():
+        return None
+    try:
+        refuse_none(target.model.path, target.name)
+    except Problem as problem:
+        return Check((), problem.message, problem.remedy, fits=False)
+    return None
 
 
 def _and(roles: Iterable[str]) -> str:

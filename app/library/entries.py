@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from app.library.shape import Shape
-from app.run.methods import Drafter
+from app.run.methods import METHODS, Drafter
 from app.run.settings import OptionValue, Precision
 
 _Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
@@ -92,6 +92,10 @@ class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The name of a model, for methods that need one."""
     head: str | None = None
     """The name of a draft head, for methods that need one."""
+    mtp: bool = False
+    """Whether the target has modules of its own for multi-token prediction; a pair whose method
+    asks for them need not say so.
+    """
     draft_length: _DraftLength = 4
     draft_length_policy: str = "fixed"
     """What chooses each round's draft length, up to that."""
@@ -112,8 +116,9 @@ class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def offers(self, drafter: Drafter) -> bool:
         """Whether it has what a method asks for guesses."""
-        named = {"model": self.draft, "head": self.head}
-        return drafter not in named or named[drafter] is not None
+        own = self.mtp or METHODS[self.method].drafter == "mtp"
+        named = {"model": bool(self.draft), "head": bool(self.head), "mtp": own}
+        return named.get(drafter, True)
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -41,7 +41,12 @@ class Part(NamedTuple):
 
 PARTS = (
     Part("target", "Target", "Its weights, in the precision that they are held in."),
-    Part("draft", "Draft", "The weights of what guesses ahead: a draft model or a draft head."),
+    Part(
+        "draft",
+        "Draft",
+        "The weights of what guesses ahead: a draft model, a draft head, or the target's own "
+        "modules.",
+    ),
     Part(
         "caches",
         "Caches",
@@ -63,7 +68,7 @@ class Held(msgspec.Struct, frozen=True):
     target: int = 0
     """Weights of the target."""
     draft: int = 0
-    """Weights of the draft model or the draft head."""
+    """Weights of the draft model, the draft head or the target's own modules."""
     caches: int = 0
     """Keys and values of every session, at the longest text."""
     working: int = 0
@@ -90,7 +95,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the draft model is the target's own files."""
     head: HeadSize | None = None
     drafter: Drafter = "nothing"
-    """What the method asks for guesses; whatever the pair has besides is loaded all the same."""
+    """What the method asks for guesses; whatever the pair has besides is loaded all the same, but
+    for a target's own modules.
+    """
     tokens: int
     """Of prompt and text: the room that each session is opened with."""
     draft_length: int = 4
@@ -138,7 +145,7 @@ def estimate(plan: Plan) -> tuple[Held, ...]:
     mine = Held(
         plan.device,
         target=weights(plan.target, plan.precision, plan.device),
-        draft=head + (0 if apart else ahead),
+        draft=head + _mtp_weights(plan) + (0 if apart else ahead),
         caches=target_caches + (0 if apart else draft_caches),
     )
     working = _working(plan.target, plan.precision, plan.device, plan=plan)
@@ -193,6 +200,11 @@ def _head_weights(plan: Plan) -> int:
     return plan.head.weights * _bytes(plan.precision) if plan.head else 0
 
 
+def _mtp_weights(plan: Plan) -> int:
+    """The modules of the target, where the method asks for them."""
+    return plan.target.mtp * _bytes(plan.precision) if plan.drafter == "mtp" else 0
+
+
 def _caches(plan: Plan) -> tuple[int, int]:
     """Bytes of every session of the target, with a head's beside it, and of the draft model's."""
     tokens = min(plan.tokens, plan.target.shape.context_length or plan.tokens)
@@ -206,6 +218,11 @@ def _caches(plan: Plan) -> tuple[int, int]:
         held = plan.head.kept * _room(tokens)
         features = plan.head.features * tokens
         fast += (held + features) * _bytes(plan.precision)
+    if plan.drafter == "mtp":
+        # A layer each; beside the target's features, the answers of all modules but the last.
+        modules, kept = plan.target.mtp_modules, plan.target.shape.hidden * tokens
+        fast += plain // plan.target.shape.layers * modules
+        fast += max(modules, 1) * kept * _bytes(plan.precision)
     if not plan.baseline:
         return fast, ahead
     return (fast + plain, ahead) if plan.at_once else (max(fast, plain), ahead)

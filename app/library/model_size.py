@@ -10,6 +10,7 @@ import msgspec
 from app.library.gguf_check import check_gguf
 from app.library.gguf_header import GgufHeader
 from app.library.model_files import Config, read_json
+from app.library.mtp_layout import MtpModules, find_mtp
 from app.library.quantised import Quantised, read_quantisation
 from app.library.shape import Shape
 from app.library.weight_files import TensorPlace, weight_files
@@ -43,6 +44,9 @@ class ModelSize(msgspec.Struct, frozen=True):
     """How the folder's own weights are quantised."""
     file_bytes: int = 0
     """Bytes of the weights as their files hold them; 0 where that is not known."""
+    mtp: int = 0
+    """Weights of its modules for multi-token prediction, which are not among its own."""
+    mtp_modules: int = 0
 
     @property
     def held(self) -> str | None:
@@ -91,7 +95,12 @@ def _size_of_folder(folder: Path) -> ModelSize:
     text = config.text
     said = text.tie_word_embeddings
     tied = config.tie_word_embeddings if said is None else said
-    weights = {name: it for name, it in places.items() if not (tied and _ends(name, _OUTPUT))}
+    mtp = find_mtp(places, text.num_hidden_layers or text.n_layer or 0)
+    weights = {
+        name: it
+        for name, it in places.items()
+        if not (tied and _ends(name, _OUTPUT)) and not (mtp and mtp.owns(name))
+    }
     hidden = text.hidden_size or text.n_embd or 0
     heads = text.num_attention_heads or text.n_head or 0
     experts = text.num_experts or text.num_local_experts or text.n_routed_experts
@@ -101,6 +110,8 @@ def _size_of_folder(folder: Path) -> ModelSize:
         folder / "config.json",
         quantised=read_quantisation(folder, declared) if declared else None,
         file_bytes=sum(file.weight_bytes for file in files),
+        mtp=mtp,
+        mtp_weights=sum(places[name].elements for name in mtp.names) if mtp else 0,
         tokenizer=tokenizer.stat().st_size if tokenizer.is_file() else None,
         linear=_linear((name, place.shape) for name, place in weights.items()),
         parameters=sum(place.elements for place in weights.values()),
@@ -145,6 +156,8 @@ def _checked(
     tokenizer: int | None = None,
     quantised: Quantised | None = None,
     file_bytes: int = 0,
+    mtp: MtpModules | None = None,
+    mtp_weights: int = 0,
     **sizes: object,
 ) -> ModelSize:
     """Raises Problem unless every size is one that a model can have."""
@@ -156,7 +169,8 @@ def _checked(
             "Get the file again; the memory that a model takes is computed from them.",
         ) from None
     said = _TOKEN_IN_FILE * shape.vocabulary if tokenizer is None else tokenizer
-    return ModelSize(shape, linear, said, quantised, file_bytes)
+    modules = len(mtp.modules) if mtp else 0
+    return ModelSize(shape, linear, said, quantised, file_bytes, mtp_weights, modules)
 
 
 def _linear(tensors: Iterable[tuple[str, tuple[int, ...]]]) -> int:

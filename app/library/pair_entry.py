@@ -9,8 +9,10 @@ from app.library.catalogue import Catalogue
 from app.library.compatibility import report
 from app.library.converted import plain_name
 from app.library.entries import ModelEntry
+from app.library.mtp_layout import refuse_none
 from app.library.offer import Offer, Section, free_name, offered_name, written_model
-from app.library.sources import locate
+from app.library.sources import locate, look
+from app.run.problems import Problem
 
 Role = Literal["draft", "head"]
 """What guesses ahead of a target: a model of its own, or a head that reads what it thinks."""
@@ -60,6 +62,8 @@ def pair_offer(
         told = f"draft {guesser.title}" if role == "draft" else "n-gram else head"
         title = f"{target.title}, {told}"
     pair["draft_length"] = _LENGTHS[role]
+    if _has_modules(target):
+        pair["mtp"] = True
     known.names -= models.keys()  # a head and its pair may have one name
     title = free_name(title, {pair.title for pair in catalogue.pairs}, " ")
     return Offer(models, {free_name(name, known): {"title": title, **pair}})
@@ -90,6 +94,17 @@ def _draft_method(target: ModelEntry, draft: ModelEntry | None) -> str:
     found = [folder for folder in folders if folder is not None]
     verdict = report(found[0], found[1]).verdict if len(found) == 2 else "fits"
     return _ANY_VOCABULARY.get(verdict, "draft-model")
+
+
+def _has_modules(target: ModelEntry) -> bool:
+    """Whether a target is on this machine, with modules of its own for multi-token prediction."""
+    try:
+        folder = look(target)
+        if folder is not None:
+            refuse_none(folder, target.title)
+    except Problem:
+        return False
+    return folder is not None
 
 
 class _Taken(Container[str]):

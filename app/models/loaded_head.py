@@ -23,7 +23,7 @@ from app.run.events import ModelFacts
 from app.run.problems import Problem
 from app.run.settings import Precision
 
-_PRECISIONS: dict[torch.dtype, Precision] = {
+PRECISIONS: dict[torch.dtype, Precision] = {
     torch.float32: "fp32",
     torch.bfloat16: "bf16",
     torch.float16: "fp16",
@@ -90,7 +90,7 @@ class LoadedHead:
         return ModelFacts(
             name=self.name,
             folder=str(self._facts.folder),
-            precision=_PRECISIONS[self._dtype],
+            precision=PRECISIONS[self._dtype],
             precision_note=f"as its target computes; stored as {self._facts.stored}",
             device=str(self.device),
             parameters=self._parameters,

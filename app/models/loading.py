@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from app.library.mtp_layout import mtp_of
 from app.library.preflight import FolderFacts
 from app.models.exhausted import is_out_of_memory, memory_guard
 from app.models.int8_linear import linear_share
@@ -147,7 +148,9 @@ def _load_weights(
     if precision == "int8":
         _refuse_unserved(name, linear_share(inner))
     inner.eval()
-    unused = sorted(map(str, info.get("unexpected_keys") or ()))
+    mtp = mtp_of(folder.folder)  # modules that are read by themselves, if a method asks for them
+    unexpected = sorted(map(str, info.get("unexpected_keys") or ()))
+    unused = [key for key in unexpected if mtp is None or not mtp.owns(key)]
     model = LanguageModel(
         inner,
         name=name,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.models.language_model import LanguageModel
 from app.models.loaded_head import LoadedHead
+from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import LoadedModel
 from app.models.proofs import why_no_early_exit
 from app.models.tokenizer import Tokenizer
@@ -45,6 +46,8 @@ class LoadedPair:
     """What to know of the draft head, and of the two together."""
     bridge: VocabularyBridge | None = None
     """Between the vocabularies of target and draft model; None without a draft model."""
+    mtp: LoadedMtp | None = None
+    """The target's own modules, for the method that asks for them."""
 
     @property
     def end_ids(self) -> tuple[int, ...]:
@@ -61,11 +64,20 @@ class LoadedPair:
         """What a method of this kind asks for guesses; None where that is no model."""
         if kind == "model":
             return self.draft.facts if self.draft else None
-        return self.head.facts if kind == "head" and self.head else None
+        beside = self.beside(kind)
+        return beside.facts if beside else None
+
+    def beside(self, kind: Drafter) -> LoadedHead | LoadedMtp | None:
+        """What guesses from the target's features for a method of this kind, if it is there."""
+        if kind == "mtp":
+            return self.mtp
+        return self.head if kind == "head" else None
 
     @property
     def drafts_with(self) -> Drafter:
-        """What this pair has that can guess: the draft model, if it has both."""
+        """What this pair has that can guess: what was asked for, else the draft model."""
+        if self.mtp:
+            return "mtp"
         return "model" if self.draft else "head" if self.head else "nothing"
 
     def refusal(self, drafter: Drafter) -> str:

@@ -13,6 +13,7 @@ from app.library.entries import ModelEntry, PairEntry
 from app.library.head_folder import HeadFacts, check_head, refuse_unfit
 from app.library.preflight import FolderFacts, check
 from app.library.sources import fetch
+from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
 from app.models.pair import LoadedPair
@@ -84,10 +85,20 @@ def load_pair(
         draft = loader.load(draft_wish, loader.settled(draft_wish))[0]
         bridge = _bridge(target, draft, draft_folder, differs=differs)
     head = warm.head(head_facts, target)
+    mtp = loader.mtp(target) if wanted.mtp else None
     used = [one.model for one in (target, draft) if one is not None]
     warm.keep_if(lambda kept: kept.loaded.model in used)
     return LoadedPair(
-        wanted, target, draft, tokenizer, warnings, draft_warnings, head, head_warnings, bridge
+        wanted,
+        target,
+        draft,
+        tokenizer,
+        warnings,
+        draft_warnings,
+        head,
+        head_warnings,
+        bridge,
+        mtp,
     )
 
 
@@ -109,6 +120,11 @@ class _Loader:
     def head(self, entry: ModelEntry) -> HeadFacts:
         """The facts of a draft head, fetched if need be."""
         return check_head(fetch(entry, self._report, pause=self._pause))
+
+    def mtp(self, target: LoadedModel) -> LoadedMtp:
+        """The target's modules for multi-token prediction."""
+        self._stages.begin(f"reading the MTP modules of {target.model.name}")
+        return self._warm.mtp(target)
 
     def tokenizer(self, wish: Wish) -> Tokenizer:
         """The tokenizer of a model."""

@@ -11,6 +11,7 @@ import torch
 from app.library.head_folder import HeadFacts
 from app.library.preflight import FolderFacts
 from app.models.loaded_head import LoadedHead
+from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import LoadedModel
 from app.models.machine import release_memory
 from app.models.tokenizer import Tokenizer
@@ -60,6 +61,7 @@ class WarmModels:
         self._models: list[Kept] = []
         self._tokenizer: tuple[FolderFacts, Tokenizer] | None = None
         self._head: tuple[HeadFacts, LoadedHead] | None = None
+        self._mtp: LoadedMtp | None = None
 
     @property
     def models(self) -> tuple[LoadedModel, ...]:
@@ -81,6 +83,8 @@ class WarmModels:
             return
         if self._head and self._head[1].target not in [kept.loaded.model for kept in left]:
             self._head = None
+        if self._mtp and self._mtp.target not in [kept.loaded.model for kept in left]:
+            self._mtp = None
         self._models = left
         collect()
 
@@ -102,9 +106,18 @@ class WarmModels:
             self._head = (facts, LoadedHead(facts, target.model))
         return self._head[1]
 
+    def mtp(self, target: LoadedModel) -> LoadedMtp:
+        """A target's modules for multi-token prediction, which stay as long as it does: a study may
+        ask for them every other run. Raises Problem for a target without any that can be read.
+        """
+        if self._mtp is None or self._mtp.target != target.model:
+            self._mtp = None
+            self._mtp = LoadedMtp(target)
+        return self._mtp
+
     def release(self) -> None:
         """Lets go of everything; memory is free once whoever else holds a model lets go of it."""
-        self._models, self._tokenizer, self._head = [], None, None
+        self._models, self._tokenizer, self._head, self._mtp = [], None, None, None
         collect()
 
 

@@ -6,7 +6,7 @@ model that comes out smaller than its file would take the file's size beside its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,12 @@ def _from_folder(folder: Path, **arguments: Any) -> tuple[Any, dict[str, Any]]:
 def _takes(kind: Any, config: Any) -> bool:
     """Whether a class takes this configuration as it is, and not only a part of it."""
     return isinstance(kind, type) and getattr(kind, "config_class", None) is type(config)
+
+
+def read_tensors(weight_files: Sequence[Path], names: Collection[str]) -> dict[str, Tensor]:
+    """The tensors of these names, as they are stored. Raises KeyError for one that is not there."""
+    stored = _slices(weight_files)
+    return {name: stored[name][...] for name in names}
 
 
 class _Stored:

@@ -9,9 +9,9 @@ import msgspec
 from app.run.options import Offer, Option, Preset, named
 from app.run.settings import RunSettings
 
-Drafter = Literal["nothing", "model", "head", "early-exit"]
-"""What of a pair a method asks for guesses: nothing, its draft model, its draft head, or the first
-layers of the target itself, which every pair has."""
+Drafter = Literal["nothing", "model", "head", "mtp", "early-exit"]
+"""What of a pair a method asks for guesses: nothing, its draft model, its draft head, the target's
+own modules for multi-token prediction, or the first layers of the target, which every pair has."""
 
 
 class Method(Offer, frozen=True):
@@ -223,6 +223,12 @@ METHODS: dict[str, Method] = {
                 *_DRAWING,
             ),
             presets=_LOOKUPS,
+        ),
+        Method(
+            "mtp",
+            "Multi-token prediction",
+            "The modules that the target was trained with guess further tokens ahead.",
+            drafter="mtp",
         ),
     )
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.run.events import ModelFacts, Struct
+from app.run.methods import Method
 from app.run.settings import Precision, RunSettings
 
 
@@ -20,6 +21,8 @@ class Prepare(Struct, frozen=True, tag=True):
     """The draft model's; None takes the target's."""
     allow_offload: bool = False
     """Whether weights that a card has no room for may stay in the machine's own memory."""
+    mtp: bool = False
+    """Whether the target's own modules for multi-token prediction are to be loaded too."""
 
 
 def preparation(settings: RunSettings) -> Prepare:
@@ -31,6 +34,7 @@ def preparation(settings: RunSettings) -> Prepare:
         device=settings.device,
         draft_device=settings.draft_device,
         allow_offload=settings.allow_offload,
+        mtp=Method.named(settings.method).drafter == "mtp",
     )
 
 

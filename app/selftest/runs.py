@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.run.identities import violations
+from app.run.methods import Method
 from app.run.metrics import counts
 from app.run.problems import Problem
 from app.run.record import RunRecord
@@ -10,6 +11,8 @@ from app.run.settings import OptionValue, Precision, RunSettings
 
 PAIR = "selftest"
 """The pair of tiny models in the self-test's own catalogue."""
+MTP_PAIR = "selftest-mtp"
+"""The tiny model there that has a module for multi-token prediction."""
 
 ROUNDS = 5
 _DRAFT_LENGTH = 4
@@ -21,7 +24,7 @@ _OPTIONS: dict[str, dict[str, OptionValue]] = {"ngram": {"shortest": 1}}
 def tiny_run(method: str, *, draft_precision: Precision = "fp32") -> RunSettings:
     """Settings that take at least five rounds, even where every guess is kept."""
     return RunSettings(
-        pair=PAIR,
+        pair=MTP_PAIR if Method.named(method).drafter == "mtp" else PAIR,
         prompt=_PROMPT,
         method=method,
         method_options=_OPTIONS.get(method, {}),

@@ -1,4 +1,4 @@
-"""A tiny random pair with a draft head, as a person would have it: folders and a catalogue."""
+"""Tiny random pairs as a person would have them: folders and a catalogue."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from app import files
@@ -14,7 +15,7 @@ from app.library.preflight import check
 from app.models.draft_head import DraftHead, shape_for
 from app.models.head_file import save_head
 from app.models.hugging_face import transformers
-from app.selftest.runs import PAIR
+from app.selftest.runs import MTP_PAIR, PAIR
 
 _END = "</s>"
 _DISTURBANCE = 0.004
@@ -34,6 +35,10 @@ models:
     title: Tiny draft head
     source:
       folder: tiny-head
+  tiny-mtp:
+    title: Tiny random model with a module
+    source:
+      folder: tiny-mtp
 pairs:
   {PAIR}:
     title: Tiny random models
@@ -41,6 +46,10 @@ pairs:
     method: draft-model
     draft: tiny-draft
     head: tiny-head
+  {MTP_PAIR}:
+    title: Tiny random model, multi-token prediction
+    target: tiny-mtp
+    method: mtp
 """
 
 
@@ -50,6 +59,8 @@ def write_tiny_pair() -> Path:
     catalogue.parent.mkdir(parents=True, exist_ok=True)
     _write_head(catalogue.parent, _write_model(catalogue.parent / "tiny", disturbance=0.0))
     _write_model(catalogue.parent / "tiny-draft", disturbance=_DISTURBANCE)
+    own = _write_model(catalogue.parent / "tiny-mtp", disturbance=0.0, kind="Qwen2")
+    add_tensors(catalogue.parent / "tiny-mtp", _last_layer_module(own))
     with open(catalogue, "w", encoding="utf-8") as file:
         file.write(_CATALOGUE)
     return catalogue
@@ -87,10 +98,30 @@ def _write_head(folder: Path, target: Any) -> None:
     save_head(folder / "tiny-head", head, ids, said, "Not at all: it is a part of its target.")
 
 
-def _write_model(folder: Path, *, disturbance: float) -> Any:
-    """A random Llama as safetensors, with a tokenizer of single bytes."""
+def add_tensors(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Writes more tensors into a folder's only file of weights."""
+    file = folder / "model.safetensors"
+    whole = {**load_file(file), **tensors}
+    save_file({name: it.detach().clone() for name, it in whole.items()}, file, {"format": "pt"})
+
+
+def _last_layer_module(target: Any) -> dict[str, torch.Tensor]:
+    """A module that is its target without all layers but the last, as MiMo names its own."""
+    hidden = target.config.hidden_size
+    module = {
+        "input_proj.weight": torch.eye(hidden, 2 * hidden).roll(hidden, dims=1),
+        "hidden_layernorm.weight": torch.ones(hidden),
+        "token_layernorm.weight": torch.ones(hidden),
+        "final_layernorm.weight": target.model.norm.weight,
+        **target.model.layers[-1].state_dict(),
+    }
+    return {f"model.mtp_layers.0.{name}": weight for name, weight in module.items()}
+
+
+def _write_model(folder: Path, *, disturbance: float, kind: str = "Llama") -> Any:
+    """A random model as safetensors, with a tokenizer of single bytes."""
     tokenizer = byte_tokenizer()
-    config = transformers.LlamaConfig(
+    config = getattr(transformers, f"{kind}Config")(
         vocab_size=len(tokenizer),
         hidden_size=64,
         intermediate_size=128,
@@ -102,7 +133,7 @@ def _write_model(folder: Path, *, disturbance: float) -> Any:
         bos_token_id=None,
     )
     torch.manual_seed(0)
-    model = transformers.LlamaForCausalLM(config)
+    model = getattr(transformers, f"{kind}ForCausalLM")(config)
     with torch.no_grad():
         for parameter in model.parameters():
             # Larger weights than the default: a random model should have opinions.

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.decoding.contracts import Role
-from app.models.head_session import HeadSession
-from app.models.loaded_head import LoadedHead
+from app.models.paired_session import Beside, PairedSession
 from app.models.session import Session
 from app.models.tokenizer import Tokenizer
 from app.run.events import At, LaneName
@@ -46,7 +45,7 @@ class Conversation:
     def __init__(self, turns: Sequence[str]) -> None:
         self._turns = turns
         self._kept: dict[tuple[LaneName, Role], _Kept] = {}
-        self._heads: dict[LaneName, HeadSession] = {}
+        self._heads: dict[LaneName, PairedSession] = {}
 
     def tokens(self, settings: RunSettings, tokenizer: Tokenizer) -> int:
         """Tokens of all turns, if every reply from this turn on is as long as it may be."""
@@ -91,8 +90,8 @@ class Conversation:
         return session
 
     def head_session(
-        self, at: At, head: LoadedHead, target: Session, *, ids: tuple[int, ...]
-    ) -> HeadSession:
+        self, at: At, head: Beside, target: Session, *, ids: tuple[int, ...]
+    ) -> PairedSession:
         """The head's session beside the lane's target, with what that has carried over."""
         kept = self._heads.get(at.lane)
         session = kept if kept and kept.target is target else head.open(target, target.capacity)

@@ -43,11 +43,10 @@ def costs_of(
     report: Report,
     pause: Pause,
 ) -> PassCosts:
-    """What passes of the target cost up to this draft length, and a step of what the method asks
-    for guesses (of `early_exit`, if it is that), behind a context of this many tokens (a bucket).
-    `seen` are the seconds that single passes of the target took just now: a machine that has become
-    faster or slower since costs were kept is measured anew. Not to `keep` what is measured is for a
-    machine that was seen not to be at its best.
+    """What passes of the target cost up to this draft length, and a step of what guesses (of
+    `early_exit`, if it is that), behind a context of this many tokens (a bucket). `seen` are the seconds that single passes of the target took just now: a machine that
+    has become faster or slower since costs were kept is measured anew. Not to `keep` what is
+    measured is for a machine that was seen not to be at its best.
 
     Raises Cancelled when `pause` does, Problem if a device's memory does not suffice.
     """
@@ -58,11 +57,10 @@ def costs_of(
     step = None
     if pair.draft is not None and drafter == "model":
         step = timings(pair.draft.model, 1).seconds[1]
-    if pair.head is not None and drafter == "head":
-        step = time_steps(pair.head, context=context, pause=pause)
-    if early_exit is not None:
-        step = time_steps(early_exit, context=context, pause=pause)
-    asked = early_exit or pair.drafter(drafter)
+    beside = early_exit or pair.beside(drafter)
+    if beside is not None:
+        step = time_steps(beside, context=context, pause=pause)
+    asked = beside or pair.drafter(drafter)
     key = cost_key(target, context)
     return PassCosts(
         **{name: getattr(key, name) for name in CostKey.__struct_fields__},

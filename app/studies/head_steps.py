@@ -11,15 +11,14 @@ import torch
 
 from app.decoding.clock import clock_for
 from app.decoding.contracts import row_at
-from app.models.early_exit import EarlyExit
-from app.models.loaded_head import LoadedHead
+from app.models.paired_session import Beside
 from app.models.session import MAX_CHUNK, Block
 
 _STEPS = 24
 """Guesses behind the median, after one that only warms up."""
 
 
-def time_steps(head: LoadedHead | EarlyExit, *, context: int, pause: Callable[[], None]) -> float:
+def time_steps(head: Beside, *, context: int, pause: Callable[[], None]) -> float:
     """Median seconds of one more guess, its choice included, behind a context of so many tokens.
 
     Raises Cancelled when `pause` does, Problem if memory does not suffice.

@@ -17,11 +17,10 @@ from app.decoding.drivers import Pause, Sessions, run_lane
 from app.decoding.loop import LaneEvent, LaneSetup, decode
 from app.decoding.proposers import Surroundings, make_proposer
 from app.decoding.verifiers import make_verifier
-from app.models.early_exit import EarlyExit, ExitSession
-from app.models.head_session import HeadSession
-from app.models.loaded_head import LoadedHead
+from app.models.early_exit import EarlyExit
 from app.models.loading import LoadedModel
 from app.models.pair import LoadedPair
+from app.models.paired_session import Beside, PairedSession
 from app.models.retold import Retold
 from app.models.session import Session
 from app.models.vocabulary_bridge import VocabularyBridge
@@ -116,12 +115,21 @@ class LaneMaker:
         return EarlyExit(self.pair.target.model, int(options["exit_layer"]))
 
     @property
+    def beside(self) -> Beside | None:
+        """What guesses beside the target's session in this run; None for a model of its own."""
+        return self.early_exit or self.pair.beside(self.drafter)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What to know before trusting a figure of this run."""
-        guesses = self.early_exit
-        own = (f"Guessed by {guesses.name}.",) if guesses else ()
-        earlier = (self.earlier.note,) if self.earlier else ()
-        return (*self.pair.notes(self.drafter), *own, *earlier)
+        exits, mtp = self.early_exit, self.pair.mtp
+        found = [*self.pair.notes(self.drafter)]
+        found += [f"Guessed by {exits.name}."] if exits else []
+        if mtp is not None and self.drafter == "mtp" and not self.refusal:
+            chained = mtp.note(self.settings.draft_length)
+            found += [chained] if chained else []
+        found += [self.earlier.note] if self.earlier else []
+        return tuple(found)
 
     @property
     def capacity(self) -> int:
@@ -185,7 +193,7 @@ class LaneMaker:
             own_widths=self.pair.own_widths,
             draft_context=self._draft_room.needed if self._bridge else draft_context,
             bridge=self._bridge,
-            head=self.pair.head,
+            head=self.pair.beside(self.drafter),
             width=self.pair.target.model.width,
             shared_noise=Rule.named(self.settings.rule).same_text,
             stop=make_draft_stop(self.settings),
@@ -202,18 +210,20 @@ class LaneMaker:
             return Fixed(0, "speculation refused")
         return make_draft_length(self.settings, self.costs)
 
-    def _sessions(self, at: At) -> dict[Role, Session | HeadSession | ExitSession]:
-        pair, drafter = self.pair, self.drafter if self._speculates(at) else "nothing"
-        head = pair.head if drafter == "head" else None
-        opened = head.open_target if head else pair.target.model.open
+    def _sessions(self, at: At) -> dict[Role, Session | PairedSession]:
+        pair = self.pair
+        beside = self.beside if self._speculates(at) else None
+        opened = beside.open_target if beside else pair.target.model.open
         target = self._session(at, "target", pair.target, opened)
-        sessions: dict[Role, Session | HeadSession | ExitSession] = {"target": target}
-        if pair.draft is not None and drafter == "model":
+        sessions: dict[Role, Session | PairedSession] = {"target": target}
+        if not self._speculates(at):
+            return sessions
+        if pair.draft is not None and self.drafter == "model":
             sessions["draft"] = self._draft_session(at, pair.draft)
-        if head is not None:
-            sessions["head"] = self._head_session(at, head, target)
-        if drafter == "early-exit" and (exits := self.early_exit) is not None:
-            sessions["draft"] = exits.open(target, target.capacity)
+        if isinstance(beside, EarlyExit):
+            sessions["draft"] = beside.open(target, target.capacity)
+        elif beside is not None:
+            sessions["head"] = self._head_session(at, beside, target)
         return sessions
 
     @property
@@ -278,7 +288,7 @@ class LaneMaker:
             at, role, opened, rewinds=loaded.rewinding.holds, ids=ids, room=room
         )
 
-    def _head_session(self, at: At, head: LoadedHead, target: Session) -> HeadSession:
+    def _head_session(self, at: At, head: Beside, target: Session) -> PairedSession:
         """A session beside the target's, which lasts as long as that does."""
         if self.conversation is None:
             return head.open(target, target.capacity)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from app.decoding.clock import clock_for
 from app.decoding.contracts import row_at
-from app.models.early_exit import EarlyExit
 from app.models.language_model import LanguageModel
-from app.models.loaded_head import LoadedHead
+from app.models.paired_session import Beside
 from app.models.session import Block
 
 _LONGEST = 8
@@ -33,9 +32,9 @@ def warm_up(model: LanguageModel, prompt_ids: Sequence[int], *, width: int) -> N
     clock_for(model.device).wait()  # or the first lane would wait for what a card has still to do
 
 
-def warm_up_head(head: LoadedHead | EarlyExit, prompt_ids: Sequence[int]) -> None:
-    """Reads some of a prompt with a target and what guesses beside it, a head or its own first
-    layers, then two guesses, as a run will.
+def warm_up_head(head: Beside, prompt_ids: Sequence[int]) -> None:
+    """Reads some of a prompt with a target and what guesses beside it, then two guesses, as a run
+    will.
     """
     target = head.target
     room = max(target.context_length - 4, 1)

@@ -317,10 +317,8 @@ def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
     pause()
     if pair.draft is not None and maker.drafter == "model":
         warm_up(pair.draft.model, maker.prompt_ids, width=1)
-    if pair.head is not None and maker.drafter == "head":
-        warm_up_head(pair.head, maker.prompt_ids)
-    if (exits := maker.early_exit) is not None:
-        warm_up_head(exits, maker.prompt_ids)
+    if (beside := maker.beside) is not None:
+        warm_up_head(beside, maker.prompt_ids)
 
 
 def _ended(record: RunRecord, stop: Exception | None, peak: int | None) -> RunEnded:

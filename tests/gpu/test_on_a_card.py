@@ -9,6 +9,7 @@ from typing import get_args
 
 import pytest
 import torch
+from mtp_kinds import write_mimo_named
 
 from app.decoding.clock import clock_for
 from app.decoding.drivers import Sessions, run_lane
@@ -17,6 +18,7 @@ from app.decoding.proposers.draft_head import DraftHead
 from app.library.preflight import check
 from app.models.early_exit import EarlyExit
 from app.models.language_model import LanguageModel
+from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import load
 from app.models.precision import settle_precision, why_not
 from app.models.proofs import prove_rewinding, prove_rows_independent
@@ -142,9 +144,32 @@ def head_drafting(target, sampling):
     return proposer, Sessions({"target": session, "head": head.open(session, 256)})
 
 
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.8, seed=3)])
+def test_a_targets_own_modules_draft_beside_it(tmp_path, sampling):
+    torch.backends.cuda.matmul.allow_tf32 = False
+    target, proposer, both = mtp_drafting(tmp_path, sampling)
+    fast = run(lane([3, 1, 4], proposer=proposer, sampling=sampling), both)
+    assert violations(fast) == []
+    assert counts(fast).drafted > 20
+    if sampling.greedy:
+        assert fast.token_ids == run(lane([3, 1, 4]), sessions(target)).token_ids
+
+
+def mtp_drafting(folder, sampling):
+    """A target with a module on the card, its proposer, and sessions for both."""
+    write_mimo_named(folder)
+    loaded = load(check(folder), name="tiny", precision="fp32", device=torch.device("cuda"))
+    target, mtp = loaded.model, LoadedMtp(loaded)
+    proposer = DraftHead(
+        sampling=sampling, ids=mtp.ids, width=target.width, prompt_length=3, end_ids=()
+    )
+    session = target.open(256, features=True)
+    return target, proposer, Sessions({"target": session, "head": mtp.open(session, 256)})
+
+
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.8, top_p=0.9, seed=3)])
-@pytest.mark.parametrize("drafter", ["nothing", "model", "head", "early-exit"])
-def test_a_round_waits_for_the_card_once(sampling, drafter):
+@pytest.mark.parametrize("drafter", ["nothing", "model", "head", "early-exit", "mtp"])
+def test_a_round_waits_for_the_card_once(tmp_path, sampling, drafter):
     target, draft = on_card(1), on_card(1, noise=0.05)
     proposer, both = Guesses(lambda text, r: [text[-1], 5, 6]), sessions(target, draft)
     if drafter == "model":
@@ -154,6 +179,8 @@ def test_a_round_waits_for_the_card_once(sampling, drafter):
     if drafter == "early-exit":
         proposer, session = drafting(sampling), target.open(256)
         both = Sessions({"target": session, "draft": EarlyExit(target).open(session, 256)})
+    if drafter == "mtp":
+        _, proposer, both = mtp_drafting(tmp_path, sampling)
     steps = run_lane(
         decode(lane([3, 1, 4], proposer=proposer, sampling=sampling, tokens=24)),
         both,

@@ -11,8 +11,10 @@ from app.library.model_size import size_of, size_of_shape
 from app.library.preflight import check
 from app.models.cache import open_cache
 from app.models.draft_head import DraftHead
-from app.models.loading import load_weights
+from app.models.loaded_mtp import LoadedMtp
+from app.models.loading import load, load_weights
 from app.run.problems import Problem
+from tests.mtp_kinds import write_mimo_named
 from tests.tiny_kinds import KINDS, write_kind
 
 CPU = torch.device("cpu")
@@ -142,6 +144,25 @@ def test_a_head_is_counted_with_the_output_rows_that_it_copies(llama):
     beside = estimate(msgspec.structs.replace(plan, drafter="nothing"))[0]
     # A layer's keys and values, with room for 16 tokens, and the target's feature of each of ten.
     assert found.caches - beside.caches == 4 * (16 * 2 * 2 * 8 + 10 * 32)
+
+
+def test_modules_of_the_target_count_for_the_method_that_asks_for_them(tmp_path):
+    write_mimo_named(tmp_path)
+    size = size_of(tmp_path)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert size.shape.parameters == model.num_parameters()
+    target = load(check(tmp_path), name="m", precision="fp32", device=CPU)
+    mtp = LoadedMtp(target)
+    plan = Plan(target=size, precision="fp32", tokens=24, drafter="mtp", baseline=False)
+    found, plain = estimate(plan)[0], estimate(msgspec.structs.replace(plan, drafter="nothing"))[0]
+    assert found.draft == mtp.facts.weight_bytes
+    assert plain.draft == 0
+    session = target.model.open(24, features=True)
+    beside = mtp.open(session, 24)
+    session.read([1, 2, 3], rows=1)
+    beside.read([1, 2, 3, 4], rows=1)
+    assert found.caches == session.byte_count + beside.byte_count
+    assert found.target == plain.target
 
 
 def test_no_text_is_longer_than_the_models_own_context(llama):

@@ -7,14 +7,15 @@ from app.library.catalogue import load_catalogue
 from app.run.preparation import preparation
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
-from app.selftest.runs import PAIR
+from app.selftest.runs import tiny_run
 from app.selftest.tiny_models import write_tiny_pair
 from app.studies.workbench import Workbench
 
 
 def tiny_settings(**changes):
-    """Settings of a run of the tiny pair."""
-    fixed = {"pair": PAIR, "raw": True, "precision": "fp32", "draft_precision": "fp32"}
+    """Settings of a run of the tiny pair, or of the tiny model that the method needs."""
+    pair = tiny_run(changes.get("method", "ngram")).pair
+    fixed = {"pair": pair, "raw": True, "precision": "fp32", "draft_precision": "fp32"}
     return RunSettings(**{"prompt": "one two, one two, one", **fixed, **changes})
 
 

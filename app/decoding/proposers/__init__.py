@@ -24,6 +24,7 @@ from app.decoding.proposers.one_by_one import OneByOne
 from app.decoding.proposers.retokenised import Retokenised
 from app.decoding.proposers.suffix import Suffix
 from app.models.loaded_head import LoadedHead
+from app.models.loaded_mtp import LoadedMtp
 from app.models.pair import DraftWidths
 from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.methods import Method
@@ -50,7 +51,7 @@ class Surroundings:
     """Tokens that the draft model can read, in the ids that it is given."""
     bridge: VocabularyBridge | None = None
     """Between the vocabularies of target and draft model; None without one."""
-    head: LoadedHead | None = None
+    head: LoadedHead | LoadedMtp | None = None
     width: int = 0
     """Logits a row of the target."""
     shared_noise: bool = False
@@ -163,6 +164,24 @@ def _ngram_else_head(around: Surroundings, options: Options) -> Proposer:
     return InOrder([_ngram(around, options), _head(around, options)])
 
 
+def _mtp(around: Surroundings, options: Options) -> Proposer:
+    if around.head is None:
+        raise Problem(
+            "This target's modules for multi-token prediction are not loaded.",
+            "Choose another method, or a target that has such modules.",
+        )
+    return DraftHead(
+        sampling=around.sampling,
+        ids=around.head.ids,
+        width=around.width,
+        prompt_length=around.prompt_length,
+        end_ids=around.end_ids,
+        shared_noise=around.shared_noise,
+        stop=around.stop,
+        source="mtp",
+    )
+
+
 _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "nothing": lambda around, options: Nothing(),
     "ngram": _ngram,
@@ -174,6 +193,7 @@ _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "slem": _retokenised,
     "head": _head,
     "ngram-else-head": _ngram_else_head,
+    "mtp": _mtp,
 }
 
 

@@ -21,10 +21,9 @@ from app.run.settings import Sampling
 
 
 class DraftHead(OneByOne):
-    """Drafts with the session of the role `head`."""
+    """Drafts with the session of the role `head`: a draft head, or a target's own modules."""
 
     role = "head"
-    source = "head"
 
     def __init__(
         self,
@@ -37,9 +36,10 @@ class DraftHead(OneByOne):
         length: int = 0,
         shared_noise: bool = False,
         stop: DraftStop | None = None,
+        source: str = "head",
     ) -> None:
         """`ids` [vocabulary] are the target's, of the tokens that the head can guess; a `length`
-        above 0 limits every draft.
+        above 0 limits every draft; its tokens are told apart by `source`.
         """
         super().__init__(ids.device, end_ids, sampling=sampling, stop=stop)
         self._draws = GuessDraws(sampling.seed, shared_noise)
@@ -47,6 +47,7 @@ class DraftHead(OneByOne):
         self._width = width
         self._penalties = Penalties(sampling, prompt_length)
         self._length = length
+        self.source = source
 
     def limit(self, text: Sequence[int], limit: int) -> tuple[int, str]:
         """The limit within the head's own, where there is a pair of tokens to guess from."""
