@@ -29,8 +29,8 @@ TOKEN_BY_TOKEN: dict[str, tuple[Options, Rule]] = {
         Rule("", lambda p, q, x: min(1.0, p[x] / (0.4 * q[x])), left_over),
     ),
     "ensemble": (
-        {"weight": 0.7},
-        Rule("", lambda p, q, x: min(1.0, 0.3 + 0.7 * p[x] / q[x]), left_over),
+        {"weight": 0.5},
+        Rule("", lambda p, q, x: min(1.0, 0.5 + 0.5 * p[x] / q[x]), left_over),
     ),
     "typical": ({"threshold": 0.2, "delta": 0.5}, Rule("", _typical, lambda p, q, x: p)),
     "synthetic": ({"rates": "0.6, 0.36"}, Rule("", lambda p, q, x: 0.6, left_over)),
