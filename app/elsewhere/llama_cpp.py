@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 
-from app.elsewhere.setup import PLACE, Setup, Written
+from app.elsewhere.setup import PLACE, Setup, Written, eagle
 from app.run.methods import METHODS
 from app.run.rules import RULES
 from app.run.settings import RunSettings
@@ -20,9 +20,14 @@ _Part = tuple[list[str], list[str]]
 def llama_cpp(setup: Setup) -> Written:
     """The command, with the sampling parameters that requests take unless they say otherwise."""
     settings = setup.settings
+    label = METHODS[settings.method].label
     if settings.method != "nothing" and settings.method not in _METHODS:
-        label = METHODS[settings.method].label
         return Written("", [f"llama.cpp has no counterpart of the method {label}."])
+    if settings.method in _HEADS and eagle(setup.draft) != "eagle3":
+        said = (
+            f"llama.cpp has no counterpart of the method {label}: {setup.draft} is no EAGLE-3 head."
+        )
+        return Written("", [said])
     flags, changed = _speculation(setup)
     words = ["llama-server", "-m", _gguf(setup.target), *flags, *_sampling(settings)]
     notes = [
@@ -79,6 +84,23 @@ def _draft_model(setup: Setup) -> _Part:
     return flags, [changed] if drawn else []
 
 
+def _head(setup: Setup) -> _Part:
+    settings = setup.settings
+    length = str(settings.draft_length)
+    flags = ["-md", _gguf(setup.draft), "--spec-type", "draft-eagle3", "--spec-draft-n-max", length]
+    drawn = not settings.sampling.greedy
+    return flags, ["llama.cpp's guesses are the likeliest tokens."] if drawn else []
+
+
+def _ngram_else_head(setup: Setup) -> _Part:
+    (ngram, changed), (head, more) = _ngram(setup), _head(setup)
+    types = ("--spec-type", "ngram-simple,draft-eagle3")
+    flags = [
+        flag for flag in (*ngram, *head) if flag not in (*types, "ngram-simple", "draft-eagle3")
+    ]
+    return [*types, *flags], [*changed, *more]
+
+
 def _mtp(setup: Setup) -> _Part:
     length = str(setup.settings.draft_length)
     flags = ["--spec-type", "draft-mtp", "--spec-draft-n-max", length]
@@ -90,8 +112,11 @@ _METHODS: Mapping[str, Callable[[Setup], _Part]] = {
     "ngram": _ngram,
     "draft-model": _draft_model,
     "mtp": _mtp,
+    "head": _head,
+    "ngram-else-head": _ngram_else_head,
 }
 """The methods that llama.cpp has too, and its flags for them."""
+_HEADS = ("head", "ngram-else-head")
 
 
 def _lengths(settings: RunSettings) -> list[str]:

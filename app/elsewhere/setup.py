@@ -61,6 +61,15 @@ def told(facts: ModelFacts) -> str:
     return f"{found['owner']}/{found['name']}" if found else f"{PLACE}{facts.name}"
 
 
+def eagle(draft: str) -> str:
+    """Which published head a draft is by its name, as vLLM tells it: eagle, eagle3, or "" for none.
+
+    Heads that this program has taught have a layout of their own, which no other program reads.
+    """
+    name = draft.lower()
+    return "eagle" if "eagle-" in name else "eagle3" if "eagle3" in name else ""
+
+
 def place_notes(setup: Setup) -> list[str]:
     """What to write in the place of models that no hub keeps."""
     named = {setup.target: "target", setup.draft: "draft"}

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.elsewhere.setup import Setup, Written, place_notes, sampled
+from app.elsewhere.setup import Setup, Written, eagle, place_notes, sampled
 from app.elsewhere.vllm_config import SUFFIX
 from app.elsewhere.vllm_fields import RULES
 from app.run.methods import METHODS
@@ -54,10 +54,13 @@ def speculative_config(setup: Setup) -> tuple[dict[str, Any] | None, list[str]]:
     settings = setup.settings
     if settings.method == "nothing":
         return None, []
-    maker = _METHODS.get(settings.method)
+    maker, label = _METHODS.get(settings.method), METHODS[settings.method].label
     if maker is None:
-        label = METHODS[settings.method].label
         return None, [f"vLLM has no counterpart of the method {label}."]
+    if maker is _head and not eagle(setup.draft):
+        return None, [
+            f"vLLM has no counterpart of the method {label}: {setup.draft} is no EAGLE head."
+        ]
     (config, changed), (rule, rule_changed) = maker(setup), _rule(settings)
     length = {"num_speculative_tokens": settings.draft_length}
     changed = [*changed, *rule_changed]
@@ -84,8 +87,12 @@ def _ngram(setup: Setup) -> _Part:
 
 
 def _suffix(setup: Setup) -> _Part:
-    options = _filled(setup.settings)
-    return {"method": "suffix", **{name: options[own] for name, own in SUFFIX.items()}}, []
+    options, changed = _filled(setup.settings), []
+    if options["offset"]:
+        changed.append("vLLM guesses no tokens besides those by the length of a match.")
+    if not options["keep"]:
+        changed.append("vLLM keeps every text for later requests.")
+    return {"method": "suffix", **{name: options[own] for name, own in SUFFIX.items()}}, changed
 
 
 def _draft_model(setup: Setup) -> _Part:
@@ -107,6 +114,11 @@ def _tli(setup: Setup) -> _Part:
     if config.pop("draft_sample_method", None):
         changed.append("With another vocabulary vLLM's draft takes its likeliest token.")
     return {**config, "use_heterogeneous_vocab": True}, changed
+
+
+def _head(setup: Setup) -> _Part:
+    drawing, changed = _drawing(setup.settings)
+    return {"method": eagle(setup.draft), "model": setup.draft, **drawing}, changed
 
 
 def _mtp(setup: Setup) -> _Part:
@@ -137,6 +149,7 @@ _METHODS: Mapping[str, Callable[[Setup], _Part]] = {
     "suffix": _suffix,
     "draft-model": _draft_model,
     "tli": _tli,
+    "head": _head,
     "mtp": _mtp,
 }
 """The methods that vLLM has too, and how it is told of them."""

@@ -65,6 +65,7 @@ def read_vllm(text: str, sampling: Sampling) -> Wanted:
     said = _method(given)
     fields, notes = _split(given, {said, given.get("rejection_sample_method", "standard")})
     method = _offered("tli" if fields.get("use_heterogeneous_vocab") else METHODS[said], said)
+    _checked(fields, method)
     length, told = _draft_length(fields, said)
     rule, rule_options = _rule(fields, length)
     return Wanted(
@@ -231,7 +232,8 @@ def _method_options(fields: Fields, method: str, sampling: Sampling) -> Options:
     if method == "ngram":
         return _ngram_options(fields)
     if method == "suffix":
-        return {name: fields.get(field, USED[field].default) for field, name in SUFFIX.items()}
+        found = {name: fields.get(field, USED[field].default) for field, name in SUFFIX.items()}
+        return {**found, "offset": 0.0}
     return {} if sampling.greedy else _drawing(fields, method, sampling)
 
 
@@ -271,11 +273,20 @@ def _ngram_options(fields: Fields) -> Options:
 
 SUFFIX = {
     "suffix_decoding_max_tree_depth": "depth",
-    "suffix_decoding_max_cached_requests": "cached_requests",
+    "suffix_decoding_max_cached_requests": "cached",
     "suffix_decoding_max_spec_factor": "factor",
-    "suffix_decoding_min_token_prob": "min_probability",
+    "suffix_decoding_min_token_prob": "least_probability",
 }
 """The options of suffix decoding here, by vLLM's fields."""
+_NAMES = {**SUFFIX, "prompt_lookup_min": "shortest", "prompt_lookup_max": "longest"}
+
+
+def _checked(fields: Fields, method: str) -> None:
+    """Raises Problem for a field that is outside the bounds of the option that it is here."""
+    offered = {option.name: option for option in methods.METHODS[method].options}
+    for field, name in _NAMES.items():
+        if field in fields and name in offered:
+            msgspec.structs.replace(offered[name], label=field).checked(fields[field])
 
 
 def _rule(fields: Fields, length: int) -> tuple[str, Options]:

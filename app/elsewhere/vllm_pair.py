@@ -27,7 +27,7 @@ def in_vllm_words(
     `asked`: the pair that was asked for by name. Raises Problem.
     """
     wanted = read_vllm(text, settings.sampling)
-    pair = wanted_pair(catalogue, wanted, asked=asked)
+    pair = wanted_pair(catalogue, wanted, asked=asked, near=settings.pair)
     own, said = settings.draft_precision, wanted.draft_precision
     if own and said and own != said:
         raise Problem(
@@ -46,16 +46,17 @@ def in_vllm_words(
         rule_options=Rule.named(wanted.rule).filled(wanted.rule_options),
         draft_precision=said or own,
     )
-    named = pair.name in (asked, catalogue.default)
+    named = pair.name in (asked, settings.pair)
     return changed, (*wanted.notes, *(() if named else (f"The pair is {pair.name}.",)))
 
 
-def wanted_pair(catalogue: Catalogue, wanted: Wanted, *, asked: str | None) -> PairEntry:
+def wanted_pair(catalogue: Catalogue, wanted: Wanted, *, asked: str | None, near: str) -> PairEntry:
     """The pair to run: the one that was asked for, if it has this draft, else the first that has.
 
-    Pairs of the target that opens first come before the others. Raises Problem if there is none.
+    The pair that is near at hand comes first, then those of its target. Raises Problem if there is
+    none.
     """
-    chosen = catalogue.pair(asked or catalogue.default or "")
+    chosen = catalogue.pair(asked or near)
     role = _ROLES.get(METHODS[wanted.method].drafter)
     if role is None:
         return _own(catalogue, wanted, chosen)

@@ -68,6 +68,14 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "Stop ends it early.",
     ),
     ActionSpec(
+        "vllm_config",
+        "Settings from vLLM…",
+        "",
+        "elsewhere.take_config",
+        "run",
+        "Fill the form from the JSON of vLLM's --speculative-config.",
+    ),
+    ActionSpec(
         "export",
         "Export…",
         "Ctrl+E",
@@ -91,6 +99,15 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "copy_picture",
         "record",
         "Copy the verdict as a picture, with what ran, where and when.",
+    ),
+    ActionSpec(
+        "use_elsewhere",
+        "Use elsewhere…",
+        "Ctrl+U",
+        "elsewhere.show",
+        "record",
+        "The same set-up for vLLM, llama.cpp and transformers, to be copied: that of the run that "
+        "is shown, or else of the form.",
     ),
     ActionSpec(
         "open_run", "Open", "Ctrl+Shift+O", "desk.open", "runs", "Show the run that is chosen."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
 
 from app.library.kept_texts import KeptSize
 from app.library.prompts import SUFFIXES
@@ -76,6 +76,14 @@ def ask_prompts_path(parent: QWidget, at: str) -> str | None:
         parent, "Prompts", at or str(Path.home()), f"Prompts ({kinds});;All files (*)"
     )
     return name or None
+
+
+def ask_config(parent: QWidget) -> str | None:
+    """The JSON of vLLM's `--speculative-config`; None if none after all."""
+    text, agreed = QInputDialog.getMultiLineText(
+        parent, "Settings from vLLM", "The JSON of vLLM's --speculative-config:"
+    )
+    return text if agreed else None
 
 
 def confirm_delete(parent: QWidget, number: int) -> bool:

@@ -12,6 +12,7 @@ from app.engine.protocol import EngineEnded, Message, TokenCount
 from app.gui.actions import make_actions
 from app.gui.background import Background
 from app.gui.dropping import Dropping
+from app.gui.elsewhere_desk import ElsewhereDesk
 from app.gui.engine_link import EngineLink, Trouble, released_words
 from app.gui.frame_clock import FrameClock
 from app.gui.kept_runs import KeptRuns
@@ -84,6 +85,7 @@ class MainWindow(QMainWindow):
         self.count = PromptCount(self.page.prompt, link, self)
         self.kept = KeptRuns(history, self.background)
         self.running = Running(link, self.page, self.kept)
+        self.elsewhere = ElsewhereDesk(self, self.page, self.running, catalogue)
         self.standings = PairStandings(self.page.form, self.background, catalogue)
         self.desk = RunsDesk(self, self.kept)
         self.train = TrainPage(catalogue, theme.colours, files.data_folder() / "trained")
@@ -294,6 +296,8 @@ class MainWindow(QMainWindow):
             "open": not link.busy,
             "copy_text": self.record is not None,
             "copy_picture": self.record is not None and on_playground,
+            "vllm_config": on_playground,
+            "use_elsewhere": self.record is not None or pair is not None,
             **dict.fromkeys(("thrown", "seams", "charts"), on_playground),
             **on_kept,
             **self.stock.possible(shown=self.pages.shows(self.models)),
@@ -347,6 +351,7 @@ class MainWindow(QMainWindow):
     def _take_catalogue(self, catalogue: Catalogue) -> None:
         """Takes on another catalogue, wherever there is one."""
         self.page.take_catalogue(catalogue)
+        self.elsewhere.take_catalogue(catalogue)
         self.training.take_catalogue(catalogue)
         self.stock.take_catalogue(catalogue)
         self.standings.take_catalogue(catalogue)

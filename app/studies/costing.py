@@ -44,9 +44,10 @@ def costs_of(
     pause: Pause,
 ) -> PassCosts:
     """What passes of the target cost up to this draft length, and a step of what guesses (of
-    `early_exit`, if it is that), behind a context of this many tokens (a bucket). `seen` are the seconds that single passes of the target took just now: a machine that
-    has become faster or slower since costs were kept is measured anew. Not to `keep` what is
-    measured is for a machine that was seen not to be at its best.
+    `early_exit`, if it is that), behind a context of this many tokens (a bucket). `seen` are the
+    seconds that single passes of the target took just now: a machine that has become faster or
+    slower since costs were kept is measured anew. Not to `keep` what is measured is for a machine
+    that was seen not to be at its best.
 
     Raises Cancelled when `pause` does, Problem if a device's memory does not suffice.
     """

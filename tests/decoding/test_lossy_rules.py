@@ -20,34 +20,24 @@ from app.models.session import Block
 from app.run.problems import Problem
 from app.run.rules import RULES, rates_of
 from app.run.settings import Sampling
-from app.theory.small_rules import Rule, law_of_round, likeliest, normalised
+from app.theory.small_rules import Rule, law_of_round, likeliest
 from oracles import GAMMA, VOCABULARY, law_of_rounds, random_table, rows_with
+from rule_formulas import TOKEN_BY_TOKEN, left_over
 
 KINDS = ("sampled", "argmax", "point mass")
 
 
-def left_over(p, q, _):
-    left = normalised(np.maximum(p - q, 0.0))
-    return left if left.sum() else p
+SAMPLING = Sampling(temperature=1.0)
 
 
-def typical_accept(p, q, guess):
-    entropy = -sum(x * math.log(x + 1e-5) for x in p)
-    return float(p[guess] > min(0.2, 0.5 * math.exp(-entropy)))
+def verifier_of(name: str):
+    """The rule with the options that its formula has."""
+    return make_verifier(name, SAMPLING, TOKEN_BY_TOKEN[name][0])
 
 
-TOKEN_BY_TOKEN = {
-    "lenience": (
-        Lenience(0.4),
-        Rule("", lambda p, q, x: min(1.0, p[x] / (0.4 * q[x])), left_over),
-    ),
-    "ensemble": (
-        Ensemble(0.7),
-        Rule("", lambda p, q, x: min(1.0, 0.3 + 0.7 * p[x] / q[x]), left_over),
-    ),
-    "typical": (Typical(0.2, 0.5), Rule("", typical_accept, lambda p, q, x: p)),
-    "a constant rate": (Synthetic([0.6, 0.36]), Rule("", lambda p, q, x: 0.6, left_over)),
-}
+def test_every_lossy_rule_has_its_formula():
+    lossy = {name for name, rule in RULES.items() if not rule.lossless}
+    assert lossy == {*TOKEN_BY_TOKEN, "fly"}
 
 
 def numbers(table):
@@ -73,8 +63,8 @@ def laws(verifier, seed: int, kind: str):
 @pytest.mark.parametrize("name", TOKEN_BY_TOKEN)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_rule_follows_its_formula(name, kind, seed):
-    verifier, formula = TOKEN_BY_TOKEN[name]
-    found, target, drawn = laws(verifier, seed, kind)
+    _, formula = TOKEN_BY_TOKEN[name]
+    found, target, drawn = laws(verifier_of(name), seed, kind)
     expected = law_of_round(formula, target, drawn, draft_length=GAMMA)
     assert np.abs(found - expected).sum() / 2 < 1e-12
 
@@ -227,12 +217,12 @@ def _verdict(verifier, guesses, rows, laws_, draw=0.5):
     return verifier.verify(Draft(Block(list(guesses)), laws_), rows, draws)
 
 
-@pytest.mark.parametrize("name", ["lenience", "ensemble", "typical", "fly", "a constant rate"])
+@pytest.mark.parametrize("name", ["lenience", "ensemble", "typical", "fly", "synthetic"])
 @pytest.mark.parametrize("kind", ["sampled", "point mass"])
 def test_what_is_kept_by_leniency_is_its_excess_over_the_strict_rule(name, kind):
     # Over all draws of one guess: max(0, chance of the rule - min(1, p/q)), whatever the guess.
-    verifier = Fly(window=1, followers=0, entropy=0.2)
-    verifier = verifier if name == "fly" else TOKEN_BY_TOKEN[name][0]
+    fly = Fly(window=1, followers=0, entropy=0.2)
+    verifier = fly if name == "fly" else verifier_of(name)
     p, q = random_table(8)[()], random_table(9)[()]
     laws_ = q.expand(2, -1) if kind == "sampled" else None
     grid = [(i + 0.5) / 400 for i in range(400)]

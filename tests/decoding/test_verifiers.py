@@ -16,13 +16,6 @@ from app.run.settings import Sampling
 from oracles import distance, rows_with
 
 
-@pytest.mark.parametrize("kind", ["sampled", "argmax", "point mass"])
-@pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_exact_keeps_the_targets_law(kind, zeros, seed):
-    assert distance(Exact(), seed, kind=kind, zeros=zeros) < 1e-12
-
-
 class ResidualIsP(Exact):
     """Draws from p after a rejection."""
 

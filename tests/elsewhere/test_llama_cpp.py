@@ -2,6 +2,7 @@
 
 import shlex
 
+import msgspec
 import pytest
 
 from app.elsewhere.llama_cpp import llama_cpp
@@ -43,6 +44,19 @@ def test_ngrams(setup_with):
     assert flags["--spec-type"] == "ngram-simple"
     assert flags["--spec-ngram-simple-size-n"] == "3"
     assert flags["--spec-ngram-simple-size-m"] == "6"
+
+
+def test_published_heads(setup_with):
+    setup = setup_with(method="ngram-else-head", draft_length=6)
+    setup = msgspec.structs.replace(setup, draft="org/Big_eagle3")
+    flags = flags_of(setup)
+    assert flags["-md"] == "path/to/Big_eagle3.gguf"
+    assert flags["--spec-type"] == "ngram-simple,draft-eagle3"
+    assert (flags["--spec-draft-n-max"], flags["--spec-ngram-simple-size-m"]) == ("6", "6")
+    alone = msgspec.structs.replace(
+        setup, settings=msgspec.structs.replace(setup.settings, method="head")
+    )
+    assert flags_of(alone)["--spec-type"] == "draft-eagle3"
 
 
 def test_sampling_keeps_the_order_that_it_has_here(setup_with):

@@ -3,6 +3,7 @@
 import json
 import shlex
 
+import msgspec
 import pytest
 
 from app.elsewhere.vllm import speculative_config, vllm
@@ -123,6 +124,28 @@ def test_what_does_not_carry_over_is_told(setup_with, fields, words):
     if fields.get("method") == "draft-model":
         setup = setup_with(**fields)
     assert any(words in line for line in vllm(setup).not_carried)
+
+
+@pytest.mark.parametrize(
+    ("draft", "method"),
+    [
+        ("yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "eagle3"),
+        ("AngelSlim/Qwen3-8B_eagle3", "eagle3"),
+        ("yuhuili/EAGLE-LLaMA3-Instruct-8B", "eagle"),
+    ],
+)
+def test_a_published_head_comes_back_as_it_was(setup_with, draft, method):
+    setup = msgspec.structs.replace(setup_with(method="head"), draft=draft)
+    config, changed = speculative_config(setup)
+    assert config == {"method": method, "model": draft, "num_speculative_tokens": 4}
+    assert changed == []
+    assert read_vllm(json.dumps(config), setup.settings.sampling).method == "head"
+
+
+def test_a_head_of_this_programs_own_is_not_read_there(setup_with):
+    found = vllm(msgspec.structs.replace(setup_with(method="head"), draft="path/to/my-head"))
+    assert found.text == ""
+    assert "path/to/my-head is no EAGLE head" in found.not_carried[0]
 
 
 def test_plain_decoding_needs_no_config(setup_with):

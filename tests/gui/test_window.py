@@ -323,6 +323,7 @@ def test_every_action_can_be_walked(window, client, play, name, monkeypatch):
     monkeypatch.setattr(dialogs, "ask_archive_path", lambda *_: None)
     monkeypatch.setattr(dialogs, "ask_import_path", lambda *_: None)
     monkeypatch.setattr(dialogs, "confirm_delete", lambda *_: False)
+    monkeypatch.setattr(dialogs, "ask_config", lambda *_: None)
     window.run()
     play(*run_of())
     for _ in range(2):

@@ -138,7 +138,7 @@ def test_a_hostile_markdown_report_keeps_its_shape(tmp_path):
     outside = re.sub(r"^(`{3,})text\n.*?\n\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert "<script" not in outside.replace("\\<", "")
     headings = [line for line in outside.split("\n") if line.startswith("#")]
-    assert len(headings) == 1 + 9 + 1
+    assert len(headings) == 1 + 10 + 3 + 1
 
 
 @given(some.text() | some.sampled_from(HOSTILE))
