@@ -55,6 +55,16 @@ def test_a_clock_touches_no_count():
     assert "acceptance_rate" in figures_of(Flag("coupled rows"))
 
 
+def test_a_repeated_text_touches_all_but_the_baseline():
+    spared = set(FIGURES) - set(figures_of(Flag("repeated text")))
+    assert "baseline_decode_tokens_per_second" in spared
+    costs = {name for name, figure in FIGURES.items() if figure.unit == "steps"}
+    assert all(name.startswith("baseline_") for name in spared - costs)
+    assert {"decode_speedup", "acceptance_rate", "speculative_decode_tokens_per_second"} <= set(
+        figures_of(Flag("repeated text"))
+    )
+
+
 def pairs(seconds):
     """A record of paired repetitions whose speculative rounds take these seconds."""
     lanes = []
