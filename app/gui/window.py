@@ -290,6 +290,7 @@ class MainWindow(QMainWindow):
             "audit": not link.busy,
             "stop": link.busy and not link.stopping and (link.job != "teach" or on_train),
             "release": not link.busy and link.target is not None,
+            "forget_texts": not link.busy,
             "run_again": again,
             "continue": not link.busy and shown.can_continue(pair.name if pair else None),
             "export": shown.ended,

@@ -22,11 +22,11 @@ def flags_of(record: RunRecord) -> tuple[Flag, ...]:
 def figures_of(flag: Flag) -> tuple[str, ...]:
     """The names (in `app.run.figures`) of the figures that a flag touches."""
     units = _UNITS[flag.reach]
-    spared = "baseline_" if flag.reach == "guesses" else None
+    spared = _WITHOUT_GUESSES if flag.reach == "guesses" else ()
     return tuple(
         name
         for name, figure in FIGURES.items()
-        if figure.unit in units and not (spared and name.startswith(spared))
+        if figure.unit in units and not any(part in name for part in spared)
     )
 
 
@@ -46,6 +46,9 @@ def marked(record: RunRecord, figure: Figure) -> str:
     value = figure.text(record)
     return value if value == NOTHING or not kinds else f"{value}; caution: {', '.join(kinds)}"
 
+
+_WITHOUT_GUESSES = ("baseline_", "time_to_first_token")
+"""Parts of the names of figures that no guess has a share in."""
 
 _UNITS: dict[Reach, tuple[str, ...]] = {
     "ratios": ("×",),

@@ -26,7 +26,7 @@ FlagKind = Literal[
 
 Reach = Literal["ratios", "times", "text", "guesses"]
 """The figures that a flag touches: speed-ups alone, all that was timed, all but plain times, or all
-but those of the baseline.
+that guesses have a share in.
 """
 
 

@@ -17,8 +17,10 @@ MTP_PAIR = "selftest-mtp"
 ROUNDS = 5
 _DRAFT_LENGTH = 4
 _PROMPT = "one two three, one two three, one two three, one two"
-_OPTIONS: dict[str, dict[str, OptionValue]] = {"ngram": {"shortest": 1}}
-"""So that guesses are certain to be made, whatever a random model writes."""
+_OPTIONS: dict[str, dict[str, OptionValue]] = {"ngram": {"shortest": 1}, "suffix": {"cached": 0}}
+"""So that guesses are certain to be made, whatever a random model writes, and none is copied from
+another run.
+"""
 
 
 def tiny_run(method: str, *, draft_precision: Precision = "fp32") -> RunSettings:

@@ -60,10 +60,10 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
 def test_a_pair_offers_no_method_that_needs_what_it_has_not(form):
     field = form.rows["method"].field
     offered = {field.itemData(i) for i in range(field.count())}
-    assert offered == {"ngram", "head", "ngram-else-head"}
+    assert offered == {"ngram", "suffix", "early-exit", "head", "ngram-else-head"}
     form.choose_pair("embedded-nf4-draft")
     offered = {field.itemData(i) for i in range(field.count())}
-    assert offered == {"ngram", "draft-model", "tli", "slem"}
+    assert offered == {"ngram", "suffix", "draft-model", "cascade", "early-exit", "tli", "slem"}
 
 
 def test_speculation_off_is_plain_decoding_in_one_lane(form):
@@ -471,3 +471,18 @@ def test_a_preset_fills_the_fields_and_is_named_while_they_hold_it(form):
     assert settings(form).draft_length == 5
     form.speculation.setChecked(False)
     assert not presets.field.isVisible()
+
+
+def test_suffix_decoding_has_its_options_and_its_preset(form):
+    form.rows["method"].field.put("suffix")
+    rows = form._option_rows["method", "suffix"]
+    assert all(row.field.isVisible() for row in rows.values())
+    assert settings(form).method_options == METHODS["suffix"].filled({})
+    rows["keep"].field.put(False)
+    form._presets["suffix"].field.put("vllm")
+    found = settings(form)
+    assert found.draft_length == 24
+    assert found.method_options == {
+        "depth": 24, "factor": 1.0, "offset": 0.0, "least_probability": 0.1, "cached": 10_000,
+        "keep": False,
+    }  # fmt: skip

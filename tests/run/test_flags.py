@@ -55,6 +55,17 @@ def test_a_clock_touches_no_count():
     assert "acceptance_rate" in figures_of(Flag("coupled rows"))
 
 
+def test_a_repeated_text_touches_all_but_the_baseline():
+    spared = set(FIGURES) - set(figures_of(Flag("repeated text")))
+    assert "baseline_decode_tokens_per_second" in spared
+    costs = {name for name, figure in FIGURES.items() if figure.unit == "steps"}
+    first = "speculative_time_to_first_token_s"  # before anything is guessed
+    assert all(name.startswith("baseline_") for name in spared - costs - {first})
+    assert {"decode_speedup", "acceptance_rate", "speculative_decode_tokens_per_second"} <= set(
+        figures_of(Flag("repeated text"))
+    )
+
+
 def pairs(seconds):
     """A record of paired repetitions whose speculative rounds take these seconds."""
     lanes = []
