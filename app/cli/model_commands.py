@@ -162,8 +162,9 @@ def fit(
         draft_device=draft_device,
         at_once=False,
     )
-    plan = plan_of(sizes_of(catalogue(), pair), wish, devices)
-    found = fit_plan(plan, devices, refused=Workbench(catalogue()).refusals())
+    refused = Workbench(catalogue()).refusals()
+    plan = plan_of(sizes_of(catalogue(), pair), wish, devices, refused=refused)
+    found = fit_plan(plan, devices, refused=refused)
     show_fit(results(), found)
     raise typer.Exit(1 if found.verdict == "does not fit" else 0)
 

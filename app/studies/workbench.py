@@ -36,7 +36,14 @@ from app.run.events import (
 )
 from app.run.identities import violations
 from app.run.methods import Method
-from app.run.preparation import EngineReady, Prepare, Prepared, Released, preparation
+from app.run.preparation import (
+    DeviceMemory,
+    EngineReady,
+    Prepare,
+    Prepared,
+    Released,
+    preparation,
+)
 from app.run.problems import Cancelled, ContextFull, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.rules import check_rule
@@ -66,7 +73,13 @@ class Workbench:
     def ready(self) -> EngineReady:
         """The library and the devices that models can run on."""
         chosen = device_name(choose_device(None))
-        return EngineReady(str(torch.__version__), chosen, memory=device_memory())
+        return EngineReady(str(torch.__version__), chosen, memory=self.memory())
+
+    def memory(self) -> tuple[DeviceMemory, ...]:
+        """What is free now on each device; what is loaded here would make room for other models."""
+        models = [kept.model for kept in self._warm.models]
+        held = [model.weight_bytes for model in models if model.device.type == "cpu"]
+        return device_memory(sum(held))
 
     def refusals(self) -> dict[str, dict[str, str]]:
         """Why a kind of device here cannot take a precision, for each that it cannot take."""
