@@ -29,6 +29,7 @@ from app.cli.screen import remarks, results, say
 from app.library.catalogue import Catalogue
 from app.library.checking import Check, check_named
 from app.library.comparing import compare_named
+from app.library.compatibility_report import CompatibilityReport
 from app.library.entries import HubSource
 from app.library.fitting import fit as fit_plan
 from app.library.hash_check import check_hashes, files_of
@@ -127,15 +128,43 @@ def _hashes_right(offered: Catalogue, found: Check) -> bool:
 def compare(
     target: Annotated[str, typer.Argument(help="A model, or the folder of one.")],
     draft: Annotated[str, typer.Argument(help="What is to guess for it, named as the target.")],
+    load: Annotated[
+        bool, typer.Option("--load", help="Load both, and tell what the proofs at load find.")
+    ] = False,
+    precision: Annotated[
+        Precision | None, typer.Option(help="With --load: in what; by default as a run would.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="With --load: onto what; cpu, cuda, cuda:1 or mps.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare two models: ids, special tokens, templates, context; exit code 0 if they fit."""
     found = compare_named(catalogue(), target, draft)
+    if load:
+        found = msgspec.structs.replace(found, proofs=_proofs(found, precision, device))
     if as_json:
         say(results(), json.dumps(msgspec.to_builtins(found, enc_hook=str), indent=2))
     else:
         show_comparison(results(), found)
     raise typer.Exit(0 if found.fits else 1)
+
+
+def _proofs(
+    found: CompatibilityReport, precision: Precision | None, device: str | None
+) -> tuple[str, ...]:
+    """What loading finds of the two models of a report."""
+    from app.models.load_proofs import load_proofs  # torch takes seconds
+
+    with Interrupt() as interrupt, ProgressLine(remarks()) as progress:
+        return load_proofs(
+            found.target.folder,
+            found.draft.folder,
+            precision=precision,
+            device=device,
+            report=progress.show,
+            pause=interrupt.pause,
+        )
 
 
 @models.command()

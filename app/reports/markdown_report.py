@@ -95,6 +95,8 @@ def _what_ran(record: RunRecord) -> str:
     rows.append(("Versions", f"Foretoken {around.app}; {packages}"))
     rows.append(("Prompt", f"{len(record.prompt_ids)} tokens{reused(record)}"))
     rows.append(("Peak memory on the target's device", _bytes(record.peak_bytes)))
+    if record.draft_peak_bytes is not None:
+        rows.append(("Peak memory on the draft model's device", _bytes(record.draft_peak_bytes)))
     return f"## What ran\n\n{table(('', ''), rows)}"
 
 

@@ -82,6 +82,7 @@ _FIELDS: dict[str, str] = {
     "Round.limited_by": "What set the limit.",
     "Round.phases": "Where its seconds went.",
     "RunRecord.draft_resident": "Whether a draft model lay in memory while the baseline ran.",
+    "RunRecord.draft_peak_bytes": "The same on the draft model's device, where that is another.",
     "RunRecord.draft": "The draft model; null for methods without one.",
     "RunRecord.end_ids": "Every id that ends a text.",
     "RunRecord.environment": "What it ran on.",

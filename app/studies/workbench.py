@@ -201,8 +201,9 @@ def _events(
     started = _run_started(run, maker)
     record = RunRecord.begin(started)
     yield started
-    device = maker.pair.target.model.device
-    peak, conditions = PeakWatch(device), watch(device, maker.pair.models)
+    models = maker.pair.models
+    devices = tuple(dict.fromkeys(model.device for model in models))
+    peaks, conditions = tuple(map(PeakWatch, devices)), watch(devices, models)
     stop: Exception | None = None
     divergence = None
     try:
@@ -214,7 +215,8 @@ def _events(
         for event in lane_events(maker, run, pause):
             record.apply(event)
             if isinstance(event, LaneEnded):
-                peak.sample()
+                for peak in peaks:
+                    peak.sample()
                 conditions.sample()
             yield event
         with _freeing("while the lanes' first difference was read again"):
@@ -223,7 +225,7 @@ def _events(
         stop = reason
         release_frames(stop)
         collect()
-    peak_bytes = peak.bytes
+    held = [peak.bytes for peak in peaks]
     flags = conditions.flags()
     seen = [ConditionsSeen(run, flags)] if flags else []
     for last in (*unfinished(record), *seen, *([divergence] if divergence else [])):
@@ -231,7 +233,7 @@ def _events(
         yield last
     if costing and not stop:
         yield from run_costs(record, maker, report=report, pause=pause)
-    yield _ended(record, stop, peak_bytes)
+    yield _ended(record, stop, held)
 
 
 def _lane_maker(
@@ -307,16 +309,18 @@ def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
         warm_up_head(pair.head, maker.prompt_ids)
 
 
-def _ended(record: RunRecord, stop: Exception | None, peak: int | None) -> RunEnded:
-    """How the run ended; counts that do not add up are a fault of ours and are raised as one."""
+def _ended(record: RunRecord, stop: Exception | None, held: Sequence[int | None]) -> RunEnded:
+    """How the run ended, and the most that was held on each device, the target's first; counts
+    that do not add up are a fault of ours and are raised as one.
+    """
     repetitions = [repetition for lane in record.lanes for repetition in lane.repetitions]
     cap = record.settings.max_new_tokens
     found = [fault for repetition in repetitions for fault in violations(repetition, cap)]
     if found:
         raise RuntimeError(f"the counts of run {record.run} do not add up: {'; '.join(found[:3])}")
     if isinstance(stop, Problem):
-        return RunEnded(record.run, "failed", stop.message, stop.remedy, peak)
-    return RunEnded(record.run, "cancelled" if stop else _outcome(record), peak_bytes=peak)
+        return RunEnded(record.run, "failed", stop.message, stop.remedy, *held)
+    return RunEnded(record.run, "cancelled" if stop else _outcome(record), "", "", *held)
 
 
 def _outcome(record: RunRecord) -> Outcome:

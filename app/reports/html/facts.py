@@ -120,8 +120,15 @@ def _machine(record: RunRecord) -> list[Row]:
         *limits(around),
         *((name, version) for name, version in around.packages.items()),
         ("Peak memory on the target's device", _megabytes(record.peak_bytes)),
+        *_draft_peak(record),
         ("Warm-up", "each model, at each width of its passes, before the first lane"),
     ]
+
+
+def _draft_peak(record: RunRecord) -> list[Row]:
+    """What was held for a draft model on a device of its own."""
+    peak = record.draft_peak_bytes
+    return [] if peak is None else [("Peak memory on the draft model's device", _megabytes(peak))]
 
 
 def _model(facts: ModelFacts) -> list[Row]:
