@@ -16,7 +16,6 @@ from app.cli.hub_login import login, logout
 from app.cli.interrupt import STOPPED, Interrupt
 from app.cli.memory_bar import show_fit
 from app.cli.model_tables import (
-    megabytes,
     show_check,
     show_hashes,
     show_kept,
@@ -42,6 +41,7 @@ from app.library.sources import fetch as fetch_model
 from app.library.sources import look
 from app.run.problems import Cancelled, Problem
 from app.run.settings import Precision
+from app.run.sizes import bytes_in_words
 
 models = typer.Typer(help="What is on offer, and what of it is on this machine.")
 models.command()(login)
@@ -238,7 +238,7 @@ def remove(
     if not kept.paths:
         say(results(), f"Foretoken keeps nothing of {name} on this disk.")
         return
-    size = megabytes(kept.size)
+    size = bytes_in_words(kept.size)
     for gone in kept.paths:
         say(remarks(), f"To be removed: {gone}")
     if kept.caution:

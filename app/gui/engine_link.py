@@ -41,6 +41,7 @@ from app.run.preparation import (
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
+from app.run.sizes import bytes_in_words
 from app.run.teaching import CurvePoint, Taught, Teach
 
 Job = Literal["", "prepare", "run", "audit", "teach", "release"]
@@ -415,5 +416,5 @@ def released_words(message: Released) -> str:
     if not message.models:
         return "No model was loaded."
     names = " and ".join(message.models)
-    size = f"{message.weight_bytes / 1e9:.2f} GB of weights"
+    size = f"{bytes_in_words(message.weight_bytes)} of weights"
     return f"Released: {names}, {size}. The next run loads what it needs."

@@ -12,6 +12,7 @@ from app.library.memory import Held, Plan, estimate
 from app.library.model_size import ModelSize
 from app.run.preparation import DeviceMemory
 from app.run.settings import Precision
+from app.run.sizes import bytes_in_words
 
 Verdict = Literal["fits", "tight", "does not fit"]
 """`tight`: it fits, but takes nearly all that is free."""
@@ -38,7 +39,8 @@ class Fit(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """The verdict, what it rests on, and what to do."""
         if not self.devices:
-            return f"Needs {shown(sum(one.total for one in self.held))}; what is free is not known."
+            needs = bytes_in_words(sum(one.total for one in self.held))
+            return f"Needs {needs}; what is free is not known."
         needs = "; ".join(_need(held, device) for held, device in _pairs(self.held, self.devices))
         if self.verdict == "fits":
             return f"Fits: {needs}."
@@ -71,11 +73,6 @@ def fit(
             "",
         )
     return Fit(verdict, held, used, change)
-
-
-def shown(size: int) -> str:
-    """Bytes as a person reads them."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
 def numbered(device: str) -> str:
@@ -155,7 +152,8 @@ def _below(size: ModelSize, precision: Precision) -> tuple[Precision, ...]:
 
 
 def _need(held: Held, device: DeviceMemory) -> str:
-    said = f"{shown(held.total)} of {shown(device.free_bytes)} that are free on {device.title}"
+    needs, free = bytes_in_words(held.total), bytes_in_words(device.free_bytes)
+    said = f"{needs} of {free} that are free on {device.title}"
     if not device.ours_bytes:
         return said
-    return f"{said}, {shown(device.ours_bytes)} of it once the models loaded now make room"
+    return f"{said}, {bytes_in_words(device.ours_bytes)} of it once the models loaded now make room"

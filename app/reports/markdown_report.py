@@ -17,6 +17,7 @@ from app.run.figures import FIGURES, NOTHING, agreement, badge, decimal, median_
 from app.run.flagged import cautions, marked
 from app.run.metrics import counts, share_outside_models, total_counts
 from app.run.record import RunRecord
+from app.run.sizes import bytes_in_words
 
 _COUNTED = (
     "first",
@@ -120,7 +121,7 @@ def _model(facts: ModelFacts) -> str:
 
 
 def _bytes(count: int | None) -> str:
-    return NOTHING if count is None else f"{count / 1e6:.0f} MB"
+    return NOTHING if count is None else bytes_in_words(count)
 
 
 def _tokens(record: RunRecord) -> str:

@@ -19,6 +19,7 @@ import torch
 from app.models.card import CardState, card_state
 from app.models.language_model import LanguageModel
 from app.run.flags import Flag
+from app.run.sizes import bytes_in_words
 
 FALL = 0.15
 """A clock that falls by more than this share of its highest was lowered."""
@@ -109,7 +110,9 @@ class Conditions:
         held = max((card.held_elsewhere or 0 for card in cards), default=0)
         if held <= HELD * self.card_bytes[number]:
             return None
-        return Flag("other load", f"other programs hold {held / 1e9:.1f} GB of the card's memory")
+        return Flag(
+            "other load", f"other programs hold {bytes_in_words(held)} of the card's memory"
+        )
 
 
 def watch(devices: Sequence[torch.device], models: tuple[LanguageModel, ...]) -> Conditions:

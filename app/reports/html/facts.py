@@ -17,6 +17,7 @@ from app.run.options import Offer
 from app.run.record import RunRecord
 from app.run.rules import RULES, Rule
 from app.run.settings import OptionValue, RunSettings, Sampling
+from app.run.sizes import bytes_in_words
 
 Row = tuple[str, str]
 
@@ -205,4 +206,4 @@ def _yes(value: bool) -> str:
 
 
 def _megabytes(count: int | None) -> str:
-    return NOTHING if count is None else f"{count / 1e6:.0f} MB"
+    return NOTHING if count is None else bytes_in_words(count)
