@@ -175,7 +175,7 @@ def fit(
     draft_precision: Annotated[Precision | None, typer.Option(help="The draft model's.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
     draft_device: Annotated[
-        str | None, typer.Option(help="The draft model's; by default the target's.")
+        str | None, typer.Option(help="The draft model's; else the pair's own, or the target's.")
     ] = None,
 ) -> None:
     """Tell whether a pair fits into the memory that is free now; exit code 0 if it does."""

@@ -81,13 +81,14 @@ def plan_of(
     """
     entry = sizes.entry
     device = wish.device or (devices[0].name if devices else "cpu")
+    elsewhere = wish.draft_device or entry.draft_device
     choice = _Choice(devices, refused)
     precision = wish.precision or choice.alone(sizes.target, device)
     draft_precision = wish.draft_precision or entry.draft_precision
     if draft_precision is None and sizes.draft is not None:
         named = sizes.target.held in (None, *get_args(Precision))
         draft_precision = choice.beside(
-            precision if named else None, sizes.draft, wish.draft_device or device
+            precision if named else None, sizes.draft, elsewhere or device
         )
     return Plan(
         target=sizes.target,
@@ -95,7 +96,7 @@ def plan_of(
         device=device,
         draft=sizes.draft,
         draft_precision=draft_precision or precision,
-        draft_device=wish.draft_device or "",
+        draft_device=elsewhere or "",
         same_weights=sizes.same_weights,
         head=sizes.head,
         drafter=Method.named(wish.method or entry.method).drafter,

@@ -103,7 +103,7 @@ _FIELDS: dict[str, str] = {
     "RunSettings.baseline": "Whether the baseline ran too.",
     "RunSettings.detail": "Light, or full with the likeliest tokens of every decision.",
     "RunSettings.device": "The device asked for; null leaves the choice to the machine.",
-    "RunSettings.draft_device": "The draft model's device; null takes the target's.",
+    "RunSettings.draft_device": "The draft model's device; null takes the pair's, or the target's.",
     "RunSettings.draft_length": "Most tokens guessed in a round (γ).",
     "RunSettings.draft_length_options": "The options of the draft length policy.",
     "RunSettings.draft_length_policy": "What chooses each round's draft length, up to γ.",
