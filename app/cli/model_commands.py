@@ -142,7 +142,7 @@ def compare(
     """Compare two models: ids, special tokens, templates, context; exit code 0 if they fit."""
     found = compare_named(catalogue(), target, draft)
     if load:
-        found = msgspec.structs.replace(found, proofs=_proofs(found, precision, device))
+        found = _proved(found, precision, device)
     if as_json:
         say(results(), json.dumps(msgspec.to_builtins(found, enc_hook=str), indent=2))
     else:
@@ -150,16 +150,15 @@ def compare(
     raise typer.Exit(0 if found.fits else 1)
 
 
-def _proofs(
+def _proved(
     found: CompatibilityReport, precision: Precision | None, device: str | None
-) -> tuple[str, ...]:
-    """What loading finds of the two models of a report."""
-    from app.models.load_proofs import load_proofs  # torch takes seconds
+) -> CompatibilityReport:
+    """The report with what loading finds of its two models."""
+    from app.models.load_proofs import with_load_proofs  # torch takes seconds
 
     with Interrupt() as interrupt, ProgressLine(remarks()) as progress:
-        return load_proofs(
-            found.target.folder,
-            found.draft.folder,
+        return with_load_proofs(
+            found,
             precision=precision,
             device=device,
             report=progress.show,

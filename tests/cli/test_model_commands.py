@@ -143,7 +143,11 @@ def test_a_comparison_tells_what_loading_both_finds(call, tmp_path):
     told = call("models", "compare", str(tiny), str(tiny))
     assert "Load proofs: not tried (--load tries them)." in told.out
     done = call("models", "compare", str(tiny), str(foreign), "--load", "--device", "cpu", "--json")
-    target, draft = json.loads(done.out)["proofs"]
+    assert done.code == 1
+    found = json.loads(done.out)
+    assert found["verdict"] == "cannot"
+    assert found["reason"].startswith("of the draft: the model's state cannot be rewound")
+    target, draft = found["proofs"]
     assert target.startswith("target, fp32 on cpu: rewinding tried: same answer, bit for bit; rows")
     assert draft.startswith("draft, fp32 on cpu: the model's state cannot be rewound")
     refused = call("models", "compare", str(tiny), str(tiny), "--load", "--precision", "fp16")
