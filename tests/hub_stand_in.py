@@ -228,12 +228,13 @@ class _Handler(BaseHTTPRequestHandler):
         if asked is None:
             self._send(200, content, headers, cut)
             return
-        begin = int(asked.removeprefix("bytes=").rstrip("-"))
+        begin, end = (int(place or 0) for place in asked.removeprefix("bytes=").split("-"))
         if begin >= len(content):
             self._send(416, b"", {"Content-Range": f"bytes */{len(content)}"})
             return
-        where = f"bytes {begin}-{len(content) - 1}/{len(content)}"
-        self._send(206, content[begin:], {**headers, "Content-Range": where}, cut)
+        end = end or len(content) - 1
+        where = f"bytes {begin}-{end}/{len(content)}"
+        self._send(206, content[begin : end + 1], {**headers, "Content-Range": where}, cut)
 
     def _is_faulty(self, what: str, content: bytes = b"") -> bool:
         """Whether something else than the truth was sent."""

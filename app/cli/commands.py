@@ -169,7 +169,7 @@ def run(
         str | None, typer.Option(help="For example cpu, cuda:0, mps; else the best one here.")
     ] = None,
     draft_device: Annotated[
-        str | None, typer.Option(help="The draft model's; else the target's.")
+        str | None, typer.Option(help="The draft model's; else the pair's own, or the target's.")
     ] = None,
     allow_offload: Annotated[bool, typer.Option("--allow-offload", help=OFFLOAD_HELP)] = False,
     repeats: Annotated[int, typer.Option(help="How often each lane runs.")] = 1,
@@ -286,7 +286,7 @@ def bench(
     ] = None,
     device: Annotated[str | None, typer.Option(help="Else the best one here.")] = None,
     draft_device: Annotated[
-        str | None, typer.Option(help="The draft model's; else the target's.")
+        str | None, typer.Option(help="The draft model's; else the pair's own, or the target's.")
     ] = None,
     allow_offload: Annotated[bool, typer.Option("--allow-offload", help=OFFLOAD_HELP)] = False,
     repeats: Annotated[int, typer.Option(help="How often each lane runs.")] = 3,

@@ -68,7 +68,7 @@ def _lines(found: CompatibilityReport) -> Iterator[str]:
             f"Text may be cut differently ({', '.join(found.cut_differently)}): it does not "
             "matter, as the target's tokenizer reads the prompt for both."
         )
-    proofs = found.proofs or ("not tried; loading the two tries them.",)
+    proofs = found.proofs or ("not tried (--load tries them).",)
     for proof in proofs:
         yield f"Load proofs: {proof}"
 

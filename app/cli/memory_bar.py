@@ -6,8 +6,9 @@ from rich.console import Console
 from rich.style import Style
 
 from app.cli.screen import say
-from app.library.fitting import Fit, numbered, shown
+from app.library.fitting import Fit, numbered
 from app.library.memory import PARTS, Held
+from app.run.sizes import bytes_in_words
 
 _WIDTH = 60
 _SIGNS = {"target": "#", "draft": "+", "caches": "=", "working": "-"}
@@ -31,8 +32,11 @@ def _show(console: Console, held: Held, free: int) -> None:
     for part in PARTS:
         size = getattr(held, part.name)
         if size:
-            say(console, f"  {_SIGNS[part.name]} {part.title}: {shown(size)}. {part.meaning}")
-    say(console, f"  {_FREE} Left free: {shown(max(free - held.total, 0))}")
+            say(
+                console,
+                f"  {_SIGNS[part.name]} {part.title}: {bytes_in_words(size)}. {part.meaning}",
+            )
+    say(console, f"  {_FREE} Left free: {bytes_in_words(max(free - held.total, 0))}")
 
 
 def bar(held: Held, free: int) -> str:

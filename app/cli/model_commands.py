@@ -16,7 +16,6 @@ from app.cli.hub_login import login, logout
 from app.cli.interrupt import STOPPED, Interrupt
 from app.cli.memory_bar import show_fit
 from app.cli.model_tables import (
-    megabytes,
     show_check,
     show_hashes,
     show_kept,
@@ -29,6 +28,7 @@ from app.cli.screen import remarks, results, say
 from app.library.catalogue import Catalogue
 from app.library.checking import Check, check_named
 from app.library.comparing import compare_named
+from app.library.compatibility_report import CompatibilityReport
 from app.library.entries import HubSource
 from app.library.fitting import fit as fit_plan
 from app.library.hash_check import check_hashes, files_of
@@ -41,6 +41,7 @@ from app.library.sources import fetch as fetch_model
 from app.library.sources import look
 from app.run.problems import Cancelled, Problem
 from app.run.settings import Precision
+from app.run.sizes import bytes_in_words
 
 models = typer.Typer(help="What is on offer, and what of it is on this machine.")
 models.command()(login)
@@ -127,15 +128,42 @@ def _hashes_right(offered: Catalogue, found: Check) -> bool:
 def compare(
     target: Annotated[str, typer.Argument(help="A model, or the folder of one.")],
     draft: Annotated[str, typer.Argument(help="What is to guess for it, named as the target.")],
+    load: Annotated[
+        bool, typer.Option("--load", help="Load both, and tell what the proofs at load find.")
+    ] = False,
+    precision: Annotated[
+        Precision | None, typer.Option(help="With --load: in what; by default as a run would.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="With --load: onto what; cpu, cuda, cuda:1 or mps.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare two models: ids, special tokens, templates, context; exit code 0 if they fit."""
     found = compare_named(catalogue(), target, draft)
+    if load:
+        found = _proved(found, precision, device)
     if as_json:
         say(results(), json.dumps(msgspec.to_builtins(found, enc_hook=str), indent=2))
     else:
         show_comparison(results(), found)
     raise typer.Exit(0 if found.fits else 1)
+
+
+def _proved(
+    found: CompatibilityReport, precision: Precision | None, device: str | None
+) -> CompatibilityReport:
+    """The report with what loading finds of its two models."""
+    from app.models.load_proofs import with_load_proofs  # torch takes seconds
+
+    with Interrupt() as interrupt, ProgressLine(remarks()) as progress:
+        return with_load_proofs(
+            found,
+            precision=precision,
+            device=device,
+            report=progress.show,
+            pause=interrupt.pause,
+        )
 
 
 @models.command()
@@ -146,7 +174,7 @@ def fit(
     draft_precision: Annotated[Precision | None, typer.Option(help="The draft model's.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
     draft_device: Annotated[
-        str | None, typer.Option(help="The draft model's; by default the target's.")
+        str | None, typer.Option(help="The draft model's; else the pair's own, or the target's.")
     ] = None,
 ) -> None:
     """Tell whether a pair fits into the memory that is free now; exit code 0 if it does."""
@@ -162,8 +190,9 @@ def fit(
         draft_device=draft_device,
         at_once=False,
     )
-    plan = plan_of(sizes_of(catalogue(), pair), wish, devices)
-    found = fit_plan(plan, devices, refused=Workbench(catalogue()).refusals())
+    refused = Workbench(catalogue()).refusals()
+    plan = plan_of(sizes_of(catalogue(), pair), wish, devices, refused=refused)
+    found = fit_plan(plan, devices, refused=refused)
     show_fit(results(), found)
     raise typer.Exit(1 if found.verdict == "does not fit" else 0)
 
@@ -208,7 +237,7 @@ def remove(
     if not kept.paths:
         say(results(), f"Foretoken keeps nothing of {name} on this disk.")
         return
-    size = megabytes(kept.size)
+    size = bytes_in_words(kept.size)
     for gone in kept.paths:
         say(remarks(), f"To be removed: {gone}")
     if kept.caution:

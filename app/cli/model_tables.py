@@ -18,14 +18,10 @@ from app.library.kept import converted_root, hub_bytes, tree_bytes, without_entr
 from app.library.scan import Found, Scan
 from app.library.scan_places import hub_cache
 from app.library.wheel import wheel_folder
+from app.run.sizes import bytes_in_words
 
 _BAD = Style(color="red")
 _GOOD = Style(color="green")
-
-
-def megabytes(size: int) -> str:
-    """A size as a person reads it."""
-    return f"{size / 1e9:,.1f} GB" if size >= 1e10 else f"{size / 1e6:,.0f} MB"
 
 
 def show_scan(console: Console, found: Scan, own_catalogue: Path) -> None:
@@ -74,7 +70,7 @@ def _facts(one: Examined) -> Iterator[str]:
         yield one.quantisation
     if one.context_length is not None:
         yield f"context {one.context_length:,}"
-    yield megabytes(one.bytes_on_disk)
+    yield bytes_in_words(one.bytes_on_disk)
 
 
 def show_check(console: Console, found: Check) -> None:
@@ -128,7 +124,7 @@ def show_places(console: Console) -> None:
     for name, path in (places | folders).items():
         size = ""
         if path.is_dir() and name in folders:
-            size = f" ({megabytes(tree_bytes(path))})"
+            size = f" ({bytes_in_words(tree_bytes(path))})"
         elif not path.exists():
             size = " (not there yet)"
         say(console, f"{name + ':':<21}{path}{size}")
@@ -137,13 +133,13 @@ def show_places(console: Console) -> None:
 def show_kept(console: Console, catalogue: Catalogue) -> None:
     """What Foretoken keeps of models on disk, and what of it no model needs any more."""
     sizes = ((converted_root(), "converted"), (wheel_folder(), "fetched"))
-    told = [f"{megabytes(tree_bytes(folder))} {what}" for folder, what in sizes]
-    told.append(f"{megabytes(hub_bytes(catalogue))} in the Hub's shared cache")
+    told = [f"{bytes_in_words(tree_bytes(folder))} {what}" for folder, what in sizes]
+    told.append(f"{bytes_in_words(hub_bytes(catalogue))} in the Hub's shared cache")
     say(console, f"Kept on this disk: {', '.join(told)} (`foretoken models path` tells where)")
     for folder in without_entry(catalogue):
         name = folder.name.rpartition("-")[0]
         say(
             console,
-            f"{folder.name} ({megabytes(tree_bytes(folder))}) belongs to no model any more: "
+            f"{folder.name} ({bytes_in_words(tree_bytes(folder))}) belongs to no model any more: "
             f"`foretoken models remove {name}`",
         )

@@ -15,7 +15,8 @@ from app.cli.screen import put, say
 from app.cli.tables import table
 from app.library.entries import HubSource, ModelEntry
 from app.library.examining import folder_bytes
-from app.library.overview import STANDINGS, ModelStanding, Overview, PairStanding, size_words
+from app.library.overview import STANDINGS, ModelStanding, Overview, PairStanding
+from app.run.sizes import bytes_in_words
 
 _UNKNOWN = "?"
 _GATED = {True: "yes", False: "no", None: _UNKNOWN}
@@ -76,7 +77,7 @@ def _model_row(model: ModelStanding) -> tuple[str, ...]:
 
 
 def _size(size: int | None) -> str:
-    return _UNKNOWN if size is None else size_words(size)
+    return _UNKNOWN if size is None else bytes_in_words(size)
 
 
 def _parameters(entry: ModelEntry) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from app.engine.process import EngineProcess
 from app.engine.protocol import (
     Command,
-    CountTokens,
     EngineEnded,
     JobCancelled,
     JobProblem,
     Message,
+    Question,
     Quit,
     Stop,
     Work,
@@ -129,7 +129,7 @@ class EngineClient:
 
 
 def _unsent(command: Command, error: UnicodeEncodeError | OverflowError) -> JobProblem:
-    question = command.question if isinstance(command, CountTokens) else None
+    question = command.question if isinstance(command, Question) else None
     if isinstance(error, UnicodeEncodeError):
         message = f"The text is not whole Unicode: {error.object[error.start : error.end]!r}."
         return JobProblem(message, "Delete that half of a character.", question)

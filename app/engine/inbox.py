@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 
 import msgspec
 
-from app.engine.protocol import Command, CountTokens, Quit, Stop, Work, decode_command
+from app.engine.protocol import Command, Question, Quit, Stop, Work, decode_command
 
 GRACE_SECONDS = 1.0
 """How long an engine that is to end may take over doing so in an orderly way."""
@@ -37,7 +37,7 @@ class Inbox:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._jobs: deque[Job] = deque()
-        self._questions: deque[CountTokens] = deque()
+        self._questions: deque[Question] = deque()
         self._last = 0
         self._stopped = 0
         self._closed = False
@@ -60,14 +60,14 @@ class Inbox:
                 self._stopped = self._last
             elif isinstance(command, Quit):
                 self._closed = True
-            elif isinstance(command, CountTokens):
+            elif isinstance(command, Question):
                 self._questions.append(command)
             else:
                 self._last += 1
                 self._jobs.append(Job(self._last, command))
             self._changed.notify()
 
-    def next(self) -> Job | CountTokens | None:
+    def next(self) -> Job | Question | None:
         """Waits for a question or a job; None once Quit has come."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._questions or self._jobs)
@@ -75,7 +75,7 @@ class Inbox:
                 return None
             return self._questions.popleft() if self._questions else self._jobs.popleft()
 
-    def question(self) -> CountTokens | None:
+    def question(self) -> Question | None:
         """The next question, if one waits."""
         with self._changed:
             return self._questions.popleft() if self._questions else None

@@ -11,10 +11,19 @@ from typing import Protocol
 
 from app.engine.inbox import Inbox, Job
 from app.engine.outbox import Outbox
-from app.engine.protocol import CountTokens, JobCancelled, JobProblem, TokenCount, Work
+from app.engine.protocol import (
+    CountTokens,
+    JobCancelled,
+    JobProblem,
+    MemoryFree,
+    Question,
+    TokenCount,
+    Work,
+)
 from app.run.auditing import Audit, Audited
 from app.run.events import Outcome, Progress, RunEnded, RunEvent, RunStarted
 from app.run.preparation import (
+    DeviceMemory,
     EngineReady,
     PrecisionsRefused,
     Prepare,
@@ -42,6 +51,10 @@ class Bench(Protocol):
 
     def refusals(self) -> dict[str, dict[str, str]]:
         """Why a kind of device here cannot take a precision, for each that it cannot take."""
+        ...
+
+    def memory(self) -> tuple[DeviceMemory, ...]:
+        """What is free now on each device."""
         ...
 
     def prepare(self, wanted: Prepare, *, report: Report, pause: Pause) -> Prepared:
@@ -95,12 +108,12 @@ class Engine:
     def work(self) -> None:
         """Does one thing after the other until Quit comes."""
         while task := self._next():
-            if isinstance(task, CountTokens):
+            if isinstance(task, Question):
                 self._answer(task)
             else:
                 self._do(task)
 
-    def _next(self) -> Job | CountTokens | None:
+    def _next(self) -> Job | Question | None:
         """What to do next; the first time that nothing waits, what is refused is looked up."""
         if not self._looked and self._inbox.empty:
             self._looked = True
@@ -164,11 +177,14 @@ class Engine:
         while question := self._inbox.question():
             self._answer(question)
 
-    def _answer(self, asked: CountTokens) -> None:
+    def _answer(self, asked: Question) -> None:
         """Answers a question; no answer ever ends a job."""
         try:
-            tokens = self._bench.count_tokens(asked.prompt, system=asked.system, raw=asked.raw)
-            self._outbox.put(TokenCount(asked.question, tokens))
+            if isinstance(asked, CountTokens):
+                tokens = self._bench.count_tokens(asked.prompt, system=asked.system, raw=asked.raw)
+                self._outbox.put(TokenCount(asked.question, tokens))
+            else:
+                self._outbox.put(MemoryFree(asked.question, self._bench.memory()))
         except Problem as problem:
             self._outbox.put(JobProblem(problem.message, problem.remedy, asked.question))
         except Exception as fault:

@@ -21,6 +21,7 @@ from app.run.events import (
     Struct,
 )
 from app.run.preparation import (
+    DeviceMemory,
     EngineReady,
     PrecisionsRefused,
     Prepare,
@@ -52,6 +53,12 @@ class CountTokens(Struct, frozen=True, tag=True):
     raw: bool = False
 
 
+class AskMemory(Struct, frozen=True, tag=True):
+    """What is free now? Answered by MemoryFree, also while a job goes on."""
+
+    question: int
+
+
 class Quit(Struct, frozen=True, tag=True):
     """End the engine."""
 
@@ -59,7 +66,10 @@ class Quit(Struct, frozen=True, tag=True):
 Work = Prepare | Run | Audit | Teach | Release
 """What is done on the models, one after the other: a job."""
 
-Command = Work | Stop | CountTokens | Quit
+Question = CountTokens | AskMemory
+"""What is answered at once, between two passes."""
+
+Command = Work | Question | Stop | Quit
 
 
 class TokenCount(Struct, frozen=True, tag=True):
@@ -69,13 +79,20 @@ class TokenCount(Struct, frozen=True, tag=True):
     tokens: int
 
 
+class MemoryFree(Struct, frozen=True, tag=True):
+    """The answer to AskMemory: every device, the one that is taken by itself first."""
+
+    question: int
+    memory: tuple[DeviceMemory, ...]
+
+
 class JobProblem(Struct, frozen=True, tag=True):
     """What was asked could not be done; a run that has started says so in RunEnded instead."""
 
     message: str
     remedy: str = ""
     question: int | None = None
-    """The CountTokens that this answers; None ends the job at hand."""
+    """The question that this answers; None ends the job at hand."""
 
 
 class JobCancelled(Struct, frozen=True, tag=True):
@@ -100,6 +117,7 @@ Message = (
     | CurvePoint
     | Taught
     | TokenCount
+    | MemoryFree
     | JobProblem
     | JobCancelled
     | EngineEnded

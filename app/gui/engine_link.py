@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from app.engine.protocol import (
+    AskMemory,
     Command,
     CountTokens,
     EngineEnded,
     JobCancelled,
     JobProblem,
+    MemoryFree,
     Message,
     Run,
     Stop,
@@ -39,6 +41,7 @@ from app.run.preparation import (
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
+from app.run.sizes import bytes_in_words
 from app.run.teaching import CurvePoint, Taught, Teach
 
 Job = Literal["", "prepare", "run", "audit", "teach", "release"]
@@ -92,7 +95,8 @@ class EngineLink:
         self._since = clock()
         self._device = ""
         self.memory: tuple[DeviceMemory, ...] = ()
-        """What was free on each device when the engine began."""
+        """What was free on each device when it was asked for last."""
+        self._memory_asked = False
         self._waiting: Run | None = None
         self._wanted: Prepare | None = None
         self._questions = 0
@@ -219,9 +223,18 @@ class EngineLink:
             self._client.send(CountTokens(self._questions, prompt, system=system, raw=raw))
         return self._questions
 
+    def ask_memory(self) -> None:
+        """Asks what is free now, unless an answer is on its way, or a job at hand is changing it:
+        then it is to be asked for at its end.
+        """
+        if self._client.alive and self.phase == "ready" and not self._memory_asked:
+            self._memory_asked = True
+            self._questions += 1
+            self._client.send(AskMemory(self._questions))
+
     def pull(self) -> list[Message]:
         """The messages that have arrived, each taken into account."""
-        messages = self._client.drain()
+        messages, before = self._client.drain(), self.phase
         for message in messages:
             handle = _HANDLERS.get(type(message))
             if handle:
@@ -229,6 +242,8 @@ class EngineLink:
         if self._waiting and not self.job and self.phase != "trouble":
             command, self._waiting = self._waiting, None
             self._begin("run", command)
+        if before == "working":  # a job that has ended has left other memory free
+            self.ask_memory()
         return messages
 
     def close(self) -> None:
@@ -281,7 +296,10 @@ class EngineLink:
     def _on_ready(self, message: EngineReady) -> None:
         self.phase = "working" if self.job else "ready"
         self._device = message.device
-        self.memory = message.memory
+        self.memory, self._memory_asked = message.memory, False
+
+    def _on_memory(self, message: MemoryFree) -> None:
+        self._memory_asked, self.memory = False, message.memory
 
     def _on_progress(self, message: Progress) -> None:
         self.progress = message
@@ -304,6 +322,7 @@ class EngineLink:
 
     def _on_problem(self, message: JobProblem) -> None:
         if message.question is not None:
+            self._memory_asked = False
             return
         if not self._superseded:
             self.trouble = Trouble(message.message, message.remedy, self.job)
@@ -368,6 +387,7 @@ _DOING: dict[Job, str] = {
 
 _HANDLERS: dict[type, Callable] = {
     EngineReady: EngineLink._on_ready,
+    MemoryFree: EngineLink._on_memory,
     Progress: EngineLink._on_progress,
     Prepared: EngineLink._on_prepared,
     Audited: EngineLink._on_audited,
@@ -396,5 +416,5 @@ def released_words(message: Released) -> str:
     if not message.models:
         return "No model was loaded."
     names = " and ".join(message.models)
-    size = f"{message.weight_bytes / 1e9:.2f} GB of weights"
+    size = f"{bytes_in_words(message.weight_bytes)} of weights"
     return f"Released: {names}, {size}. The next run loads what it needs."

@@ -101,7 +101,7 @@ class Form(QWidget):
         self._devices = tuple(devices)
         named = [(device.title, device.name) for device in devices]
         self._choice("device").offer([("The best here", None), *named])
-        self._choice("draft_device").offer([("The target's device", None), *named])
+        self._choice("draft_device").offer([("The pair's own", None), *named])
         self._refresh()
 
     @property
@@ -368,7 +368,9 @@ class Form(QWidget):
         """Greys out the precisions that each model's own device cannot take."""
         first = self._devices[0].name if self._devices else "cpu"
         device = self._value("device") or first
-        on = {"precision": device, "draft_precision": self._value("draft_device") or device}
+        own = self.pair.draft_device if self.pair else None
+        drafts_on = self._value("draft_device") or own or device
+        on = {"precision": device, "draft_precision": drafts_on}
         for name, place in on.items():
             self._choice(name).refuse(self._refusals.get(place.partition(":")[0], {}))
 

@@ -55,8 +55,9 @@ PAIR_ROWS = (
     RowSpec(
         "draft_device",
         "Draft model on",
-        "A draft model may be on another device than its target: its guesses cross once a loop.",
-        lambda: Choice([("The target's device", None)]),
+        "A draft model may be on another device than its target: its guesses cross once a loop. "
+        "The default is what the pair says, or else the target's device.",
+        lambda: Choice([("The pair's own", None)]),
     ),
     RowSpec(
         "allow_offload",

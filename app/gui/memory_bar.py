@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWi
 
 from app.gui.colours import Colours
 from app.gui.plain import label, scaled_font, tip
-from app.library.fitting import Fit, numbered, shown
+from app.library.fitting import Fit, numbered
 from app.library.memory import PARTS, Held
+from app.run.sizes import bytes_in_words
 
 _HEIGHT = 10
 _PATTERNS = {
@@ -63,7 +64,9 @@ class MemoryBar(QWidget):
         held, free = _fullest(fit)
         self._bar.show_held(held, free)
         for part in PARTS:
-            self._words[part.name].setText(f"{part.title} {shown(getattr(held, part.name))}")
+            self._words[part.name].setText(
+                f"{part.title} {bytes_in_words(getattr(held, part.name))}"
+            )
         self.sentence.setText(fit.sentence)
         self.sentence.setProperty("tone", "" if fit.verdict == "does not fit" else "muted")
         self.sentence.style().unpolish(self.sentence)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.gui.plain import visible
 from app.library.entries import FolderSource, HubSource, ResourceSource, Source, WheelSource
 from app.library.inventory import Listed
+from app.run.sizes import bytes_in_words
 
 NOTHING = "–"
 """What is not known."""
@@ -74,11 +75,7 @@ def count_words(number: int | None) -> str:
 
 def size_words(number: int | None) -> str:
     """So many bytes."""
-    if number is None:
-        return NOTHING
-    if number >= 999.5e6:
-        return f"{number / 1e9:.1f} GB"
-    return f"{number / 1e6:.0f} MB" if number >= 999.5e3 else f"{number / 1e3:.0f} kB"
+    return NOTHING if number is None else bytes_in_words(number)
 
 
 def source_words(source: Source) -> str:

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.gui.background import Background
 from app.gui.chart_pages import ChartPages
 from app.gui.colours import Colours
 from app.gui.elided import Elided
@@ -30,7 +31,7 @@ from app.gui.strips import Notice, ProgressStrip
 from app.gui.token_card import TokenCard
 from app.gui.verdict import Verdict
 from app.library.catalogue import Catalogue
-from app.library.fitting import Refused
+from app.library.device_precision import Refused
 from app.run.figures import standing
 from app.run.preparation import DeviceMemory
 from app.run.record import RunRecord
@@ -46,14 +47,14 @@ INVITATIONS = (
 class Playground(QWidget):
     """Lays out the page and hands a record to its parts."""
 
-    def __init__(self, catalogue: Catalogue, colours: Colours) -> None:
+    def __init__(self, catalogue: Catalogue, background: Background, colours: Colours) -> None:
         super().__init__()
         self.form = Form(catalogue)
         self.prompt = PromptPanel()
         self.run_button, self.stop_button = QPushButton("Run both lanes"), QPushButton("Stop")
         self.continue_button = QPushButton("Continue")
         self.run_button.setObjectName("run")
-        self.memory = MemoryDesk(catalogue, colours)
+        self.memory = MemoryDesk(catalogue, background, colours)
         self.verdict = Verdict()
         self.progress, self.notice = ProgressStrip(), Notice()
         self.lanes = (
@@ -71,22 +72,26 @@ class Playground(QWidget):
         for lane in self.lanes:
             lane.inspected.connect(self.card.show_span)
         self.form.changed.connect(self._renew_memory)
-        self.form.pair_changed.connect(self.memory.forget)
+        self.form.pair_changed.connect(self.renew_memory)
 
     def take_devices(self, devices: Sequence[DeviceMemory]) -> None:
         """Compares with what is free on these devices from now on."""
         self.memory.take_devices(devices)
-        self._renew_memory()
 
     def take_refused(self, refused: Refused) -> None:
         """Proposes nothing any more that a device cannot take."""
         self.memory.take_refused(refused)
+
+    def renew_memory(self) -> None:
+        """Reads the sizes of the pair anew: it may have been fetched since."""
+        self.memory.forget()
         self._renew_memory()
 
     def take_catalogue(self, catalogue: Catalogue) -> None:
         """Offers the pairs of another catalogue."""
         self.memory.take_catalogue(catalogue)
         self.form.take_catalogue(catalogue)
+        self._renew_memory()
 
     def settings(self) -> RunSettings:
         """What would be run now."""

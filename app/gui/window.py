@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from PySide6.QtCore import QEvent
 from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QMainWindow
 
 from app import files
-from app.engine.protocol import EngineEnded, Message, TokenCount
+from app.engine.protocol import EngineEnded, MemoryFree, Message, TokenCount
 from app.gui.actions import make_actions
 from app.gui.background import Background
 from app.gui.dropping import Dropping
@@ -81,7 +82,7 @@ class MainWindow(QMainWindow):
         self._trouble_shown: Trouble | None = None
         self._closed = False
         self.background = Background()
-        self.page = Playground(catalogue, theme.colours)
+        self.page = Playground(catalogue, self.background, theme.colours)
         self.count = PromptCount(self.page.prompt, link, self)
         self.kept = KeptRuns(history, self.background)
         self.running = Running(link, self.page, self.kept)
@@ -186,6 +187,12 @@ class MainWindow(QMainWindow):
         self._link.restart()
         self.running.prepare()
 
+    def changeEvent(self, event: QEvent) -> None:
+        """Other programs may have taken memory, or let go of some, while theirs was in front."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self._link.ask_memory()
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """Hides at once, then ends clocks, threads and the engine process."""
         self.shut_down()
@@ -228,9 +235,11 @@ class MainWindow(QMainWindow):
 
     def _take(self, message: Message) -> None:
         """Minds what a message means for the page beyond the record."""
-        if isinstance(message, EngineReady | Prepared):
+        if isinstance(message, EngineReady | MemoryFree):
             self.page.take_devices(self._link.memory)
             self.fit.take_devices(self._link.memory)
+        if isinstance(message, EngineReady | Prepared):
+            self.page.renew_memory()
         if isinstance(message, RunStarted):
             self.running.show_record(self._link.record)
         elif isinstance(message, EngineReady):
@@ -332,6 +341,7 @@ class MainWindow(QMainWindow):
             self.training.look()
         elif self.pages.shows(self.models):
             self.stock.open()
+        self._link.ask_memory()
         self._refresh_state()
 
     def _wants_other_models(self) -> bool:
@@ -396,6 +406,7 @@ class MainWindow(QMainWindow):
         page.continue_button.setToolTip(self.action["continue"].toolTip())
         page.progress.cancelled.connect(self.stop)
         page.form.pair_changed.connect(running.prepare)
+        page.form.changed.connect(self._link.ask_memory)
         page.form.speculation.toggled.connect(self.action["speculation"].setChecked)
         self.action["speculation"].setChecked(page.form.speculation.isChecked())
         self.action["charts"].setChecked(True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from app.library.catalogue import Catalogue
@@ -17,15 +16,13 @@ from app.library.sources import look
 from app.run.problems import Problem
 
 
-def compare_named(
-    catalogue: Catalogue, target: str, draft: str, proofs: Sequence[str] = ()
-) -> CompatibilityReport:
+def compare_named(catalogue: Catalogue, target: str, draft: str) -> CompatibilityReport:
     """The report on a target and a draft, each a model of the catalogue or a path.
 
-    `proofs` is what loading has found of the two, where they have been loaded. Raises Problem for
-    a name that is neither, for a model that is not ready on this machine, and for a draft head.
+    Raises Problem for a name that is neither, for a model that is not ready on this machine, and
+    for a draft head.
     """
-    return report(_folder(catalogue, target), _folder(catalogue, draft), proofs)
+    return report(_folder(catalogue, target), _folder(catalogue, draft))
 
 
 def _folder(catalogue: Catalogue, name: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -48,18 +48,13 @@ def compare(target_folder: Path, draft_folder: Path) -> Compatibility:
     return Compatibility("refused", found.reason, found.remedy)
 
 
-def report(
-    target_folder: Path, draft_folder: Path, proofs: Sequence[str] = ()
-) -> CompatibilityReport:
-    """Compares two model folders; one that cannot be loaded is an answer too.
-
-    `proofs` is what loading has found of the two, where they have been loaded.
-    """
+def report(target_folder: Path, draft_folder: Path) -> CompatibilityReport:
+    """Compares two model folders; one that cannot be loaded is an answer too."""
     target = _read(target_folder)
     beside = target.vocabulary if isinstance(target, _Model) else None
     draft = _read(draft_folder, needs_tokenizer=False, beside=beside)
     if isinstance(target, _Model) and isinstance(draft, _Model):
-        return msgspec.structs.replace(_compared(target, draft), proofs=tuple(proofs))
+        return _compared(target, draft)
     sides = [one.side if isinstance(one, _Model) else one for one in (target, draft)]
     role, broken = ("target", sides[0]) if sides[0].reason else ("draft", sides[1])
     return CompatibilityReport(

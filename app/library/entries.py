@@ -18,6 +18,7 @@ _Revision = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][\w-]*([./][\w-]+)
 _Gguf = Annotated[str, msgspec.Meta(pattern=r"^\w[\w .+-]*(/\w[\w .+-]*)*\.(gguf|GGUF)$")]
 _Inside = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9.-]*)*$")]
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
+_Device = Annotated[str, msgspec.Meta(pattern=r"^(cpu|mps|cuda(:\d{1,2})?)$")]
 _DraftLength = Annotated[int, msgspec.Meta(ge=0, le=64)]
 _Bytes = Annotated[int, msgspec.Meta(gt=0)]
 
@@ -105,6 +106,8 @@ class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rule_options: dict[str, OptionValue] = {}
     draft_precision: Precision | None = None
     """None: the target's own."""
+    draft_device: _Device | None = None
+    """Where its draft model is loaded, unless a run says otherwise; None: with the target."""
     tested: bool = False
     note: str = ""
 

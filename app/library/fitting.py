@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 
 import msgspec
 
-from app.library.memory import Held, Plan, estimate, never_on
+from app.library.device_precision import NONE_REFUSED, Refused, takes
+from app.library.memory import Held, Plan, estimate
 from app.library.model_size import ModelSize
 from app.run.preparation import DeviceMemory
 from app.run.settings import Precision
+from app.run.sizes import bytes_in_words
 
 Verdict = Literal["fits", "tight", "does not fit"]
 """`tight`: it fits, but takes nearly all that is free."""
@@ -23,11 +25,6 @@ _SMALLER: tuple[Precision, ...] = ("fp32", "bf16", "nf4")
 """Precisions to be proposed, each smaller than the one before."""
 
 
-Refused = Mapping[str, Collection[str]]
-"""By kind of device ("cpu", "cuda"), the precisions that those of this machine cannot take."""
-_NOTHING: Refused = {}
-
-
 class Fit(msgspec.Struct, frozen=True):
     """How a run stands to the memory that is free."""
 
@@ -37,18 +34,14 @@ class Fit(msgspec.Struct, frozen=True):
     """Those that the run uses, in the same order; one that is not known is left out."""
     change: str = ""
     """What would make it fit, at the least cost; empty where it fits, or where nothing would."""
-    earlier: bool = False
-    """Whether what is free was looked up when the engine began, not just now."""
 
     @property
     def sentence(self) -> str:
         """The verdict, what it rests on, and what to do."""
         if not self.devices:
-            return f"Needs {shown(sum(one.total for one in self.held))}; what is free is not known."
-        needs = "; ".join(
-            _need(held, device, earlier=self.earlier)
-            for held, device in _pairs(self.held, self.devices)
-        )
+            needs = bytes_in_words(sum(one.total for one in self.held))
+            return f"Needs {needs}; what is free is not known."
+        needs = "; ".join(_need(held, device) for held, device in _pairs(self.held, self.devices))
         if self.verdict == "fits":
             return f"Fits: {needs}."
         if self.verdict == "tight":
@@ -61,11 +54,10 @@ def fit(
     plan: Plan,
     devices: Sequence[DeviceMemory],
     *,
-    refused: Refused = _NOTHING,
-    earlier: bool = False,
+    refused: Refused = NONE_REFUSED,
 ) -> Fit:
-    """The verdict on a plan, beside what is free on these devices; `earlier`: what was free there
-    when the engine began. Nothing is proposed that a device is known to refuse.
+    """The verdict on a plan, beside what is free on these devices. Nothing is proposed that a
+    device is known to refuse.
     """
     held = estimate(plan)
     verdict = _verdict(held, devices)
@@ -80,12 +72,7 @@ def fit(
             ),
             "",
         )
-    return Fit(verdict, held, used, change, earlier)
-
-
-def shown(size: int) -> str:
-    """Bytes as a person reads them."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+    return Fit(verdict, held, used, change)
 
 
 def numbered(device: str) -> str:
@@ -126,12 +113,12 @@ def _changes(
             replace(plan, at_once=False),
         )
     targets = [
-        one for one in _below(plan.target, plan.precision) if _takes(plan.device, one, refused)
+        one for one in _below(plan.target, plan.precision) if takes(plan.device, one, refused)
     ]
     drafts = [
         one
         for one in (_below(plan.draft, plan.draft_precision) if plan.draft else ())
-        if _takes(plan.drafts_on, one, refused)
+        if takes(plan.drafts_on, one, refused)
     ]
     for precision in drafts:
         yield (
@@ -146,15 +133,9 @@ def _changes(
         yield f"the target in {precision}, the draft model in nf4{beside}", smallest
     asked = {plan.precision, plan.draft_precision} if plan.draft else {plan.precision}
     for device in devices:
-        there = all(_takes(device.name, one, refused) for one in asked)
+        there = all(takes(device.name, one, refused) for one in asked)
         if device.name != plan.device and there:
             yield f"the device {device.name}", replace(plan, device=device.name, draft_device="")
-
-
-def _takes(device: str, precision: Precision, refused: Refused) -> bool:
-    """Whether nothing is known that keeps a device from a precision."""
-    kind = device.partition(":")[0]
-    return precision != never_on(device) and precision not in refused.get(kind, ())
 
 
 def _below(size: ModelSize, precision: Precision) -> tuple[Precision, ...]:
@@ -170,8 +151,9 @@ def _below(size: ModelSize, precision: Precision) -> tuple[Precision, ...]:
     return tuple(order[place + 1 :])
 
 
-def _need(held: Held, device: DeviceMemory, *, earlier: bool) -> str:
-    need, free = shown(held.total), shown(device.free_bytes)
-    if earlier:
-        return f"{need} of {free} that were free on {device.title} when the engine began"
-    return f"{need} of {free} that are free on {device.title}"
+def _need(held: Held, device: DeviceMemory) -> str:
+    needs, free = bytes_in_words(held.total), bytes_in_words(device.free_bytes)
+    said = f"{needs} of {free} that are free on {device.title}"
+    if not device.ours_bytes:
+        return said
+    return f"{said}, {bytes_in_words(device.ours_bytes)} of it once the models loaded now make room"

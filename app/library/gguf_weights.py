@@ -97,6 +97,7 @@ def write_weights(
             pause()
             report(Progress("Converting the model", done, total, "bytes"))
             for values in _rows(source.path, tensor, heads):
+                pause()
                 file.write(values.data)
                 done += values.nbytes
         # The rename that follows must not reach the disk before the bytes do.

@@ -14,7 +14,7 @@ from app.library.hub_listing import Listing, RemoteFile, list_repository
 from app.library.hub_patience import patiently
 from app.library.hub_problem import hub_problem
 from app.library.hub_traffic import Traffic
-from app.library.hub_transfer import LARGEST, Transfer
+from app.library.hub_transfer import Transfer
 from app.library.whole_folder import Pause, require_space
 from app.run.events import Progress
 from app.run.problems import Problem
@@ -64,7 +64,6 @@ class _Fetch:
         cached.make()
         chosen = choose(listing, self._source.file)
         files = (*chosen.files, *self._shards(listing, chosen, cached))
-        _refuse_large(files, listing)
         distinct = tuple({file.digest: file for file in files}.values())
         transfer = Transfer(listing, self._access, cached, self._coming)
         require_space(cached.blobs, transfer.expect(distinct), variable="HF_HUB_CACHE")
@@ -110,14 +109,3 @@ class _Fetch:
                 transfer.fetch(file)
 
         self._coming.run([one_after_the_other] * min(_AT_ONCE, len(waiting)))
-
-
-def _refuse_large(files: Iterable[RemoteFile], listing: Listing) -> None:
-    """Raises Problem for a file that the Hub does not hand out by plain HTTP."""
-    for file in files:
-        if file.size > LARGEST:
-            raise Problem(
-                f"{file.name} of {listing.repo} is larger ({file.size / 1e9:.0f} GB) than what the "
-                f"Hub hands out in one piece ({LARGEST / 1e9:.0f} GB).",
-                f"Fetch it with `hf download {listing.repo} {file.name}`; it is found then.",
-            )

@@ -26,9 +26,12 @@ from app.library.hub_patience import Patience, status_of
 from app.library.hub_traffic import Traffic
 from app.library.whole_folder import wait_for
 from app.run.problems import Problem
+from app.run.sizes import bytes_in_words
 
 LARGEST = constants.MAX_HTTP_DOWNLOAD_SIZE
-"""Bytes of a file that the Hub still hands out in one piece."""
+"""Bytes of a file that the Hub still hands out in one piece; of a larger one it sends parts."""
+PART = 10_000_000_000
+"""Bytes of such a file that are asked for at a time."""
 _LARGE = 64_000_000
 """Bytes from which checking takes long enough to be told."""
 _AGAIN = "Fetch the model again; if it stays so, a proxy or the mirror spoils it, or it is damaged."
@@ -111,6 +114,8 @@ class Transfer:
             except HTTPError as error:
                 if status_of(error) == 416:
                     raise _spoilt(file, f"ends after {before:,}") from error
+                if status_of(error) == 400 and file.size > LARGEST:
+                    raise self._refused(file) from error
                 if out.tell() > before:
                     patience.came_on()
                 patience.wait_after(error)
@@ -122,7 +127,9 @@ class Transfer:
         """One request: takes what it brings."""
         have = out.tell()
         headers = {**self._access.headers, "Accept-Encoding": "identity"}
-        if have:
+        if file.size > LARGEST:
+            headers["Range"] = f"bytes={have}-{min(have + PART, file.size) - 1}"
+        elif have:
             headers["Range"] = f"bytes={have}-"
         url = hf_hub_url(
             self._listing.repo,
@@ -146,6 +153,15 @@ class Transfer:
                 out.write(block)
                 out.flush()  # what has come outlives a program that is ended
                 self._traffic.add(len(block))
+
+    def _refused(self, file: RemoteFile) -> Problem:
+        """What to say of a large file that the Hub does not hand out by plain HTTP at all."""
+        repo = self._listing.repo
+        return Problem(
+            f"The Hub does not hand out {file.name} of {repo} ({bytes_in_words(file.size)}) by "
+            "plain HTTP.",
+            f"Fetch it with `hf download {repo} {file.name}`; it is found then.",
+        )
 
     def _check(self, file: RemoteFile, unfinished: Path) -> None:
         """Raises Problem unless the content is what the Hub says."""

@@ -182,11 +182,6 @@ def _room(tokens: int) -> int:
     return -(-tokens // CACHE_STEP) * CACHE_STEP
 
 
-def never_on(device: str) -> Precision:
-    """The precision that no device of this kind takes."""
-    return "fp16" if _is_cpu(device) else "int8"
-
-
 def _draft_weights(plan: Plan) -> int:
     if plan.draft is None:
         return 0

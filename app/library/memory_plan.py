@@ -8,11 +8,18 @@ from typing import get_args
 import msgspec
 
 from app.library.catalogue import Catalogue
+from app.library.device_precision import (
+    NONE_REFUSED,
+    Refused,
+    default_precision,
+    device_kind,
+    takes,
+)
 from app.library.entries import FolderSource, ModelEntry, PairEntry, WheelSource
 from app.library.head_folder import check_head
 from app.library.head_size import HeadSize
 from app.library.local_folder import find_on_disk
-from app.library.memory import Plan, never_on
+from app.library.memory import Plan
 from app.library.model_size import ModelSize, size_of, size_of_shape
 from app.library.sources import look
 from app.library.wheel import member_here
@@ -63,16 +70,26 @@ def sizes_of(catalogue: Catalogue, pair: str) -> PairSizes:
     )
 
 
-def plan_of(sizes: PairSizes, wish: Wish, devices: Sequence[DeviceMemory]) -> Plan:
-    """The plan of a wish; what it leaves open is chosen as the engine would choose it."""
+def plan_of(
+    sizes: PairSizes,
+    wish: Wish,
+    devices: Sequence[DeviceMemory],
+    *,
+    refused: Refused = NONE_REFUSED,
+) -> Plan:
+    """The plan of a wish; what it leaves open is chosen as the engine would choose it, which takes
+    nothing that a device is known to refuse.
+    """
     entry = sizes.entry
     device = wish.device or (devices[0].name if devices else "cpu")
-    precision = wish.precision or _default(sizes.target, device, devices)
+    elsewhere = wish.draft_device or entry.draft_device
+    choice = _Choice(devices, refused)
+    precision = wish.precision or choice.alone(sizes.target, device)
     draft_precision = wish.draft_precision or entry.draft_precision
     if draft_precision is None and sizes.draft is not None:
         named = sizes.target.held in (None, *get_args(Precision))
-        draft_precision = _beside(
-            precision if named else None, sizes.draft, wish.draft_device or device, devices
+        draft_precision = choice.beside(
+            precision if named else None, sizes.draft, elsewhere or device
         )
     return Plan(
         target=sizes.target,
@@ -80,7 +97,7 @@ def plan_of(sizes: PairSizes, wish: Wish, devices: Sequence[DeviceMemory]) -> Pl
         device=device,
         draft=sizes.draft,
         draft_precision=draft_precision or precision,
-        draft_device=wish.draft_device or "",
+        draft_device=elsewhere or "",
         same_weights=sizes.same_weights,
         head=sizes.head,
         drafter=Method.named(wish.method or entry.method).drafter,
@@ -113,27 +130,30 @@ def model_size(entry: ModelEntry) -> ModelSize:
     )
 
 
-def _beside(
-    target: Precision | None, draft: ModelSize, device: str, devices: Sequence[DeviceMemory]
-) -> Precision:
-    """A draft model's precision: the target's if that has one of ours, unless the draft's own is
-    fixed, or no device of its kind takes the target's.
-    """
-    if target in (None, never_on(device)) or draft.quantised is not None:
-        return _default(draft, device, devices)
-    return target
+class _Choice:
+    """Precisions that no one asked for."""
 
+    def __init__(self, devices: Sequence[DeviceMemory], refused: Refused) -> None:
+        self._free = {one.name: one.free_bytes for one in devices}
+        self._refused = refused
 
-def _default(size: ModelSize, device: str, devices: Sequence[DeviceMemory]) -> Precision:
-    """The precision that a machine takes unless one is asked for, or that a folder holds; where
-    that is none of ours, what is computed in.
-    """
-    if size.quantised is not None:
-        return next((one for one in get_args(Precision) if one == size.held), "bf16")
-    if device.startswith("cuda"):
-        return "nf4"
-    if device != "cpu":
-        return "bf16"
-    free = next((one.free_bytes for one in devices if one.name == "cpu"), None)
-    narrow = free is not None and 1.4 * 4 * size.shape.parameters > free
-    return "bf16" if narrow else "fp32"
+    def beside(self, target: Precision | None, draft: ModelSize, device: str) -> Precision:
+        """A draft model's: the target's if that has one of ours, unless the draft's own is fixed,
+        or its device does not take the target's.
+        """
+        if target is None or draft.quantised is not None:
+            return self.alone(draft, device)
+        return target if takes(device, target, self._refused) else self.alone(draft, device)
+
+    def alone(self, size: ModelSize, device: str) -> Precision:
+        """A model's own: what its folder holds, else the default of the machine; where the folder
+        holds none of ours, what is computed in.
+        """
+        if size.quantised is not None:
+            return next((one for one in get_args(Precision) if one == size.held), "bf16")
+        return default_precision(
+            device_kind(device),
+            size.shape.parameters,
+            is_taken=lambda precision: takes(device, precision, self._refused),
+            free_bytes=self._free.get(device),
+        )

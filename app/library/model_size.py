@@ -11,6 +11,7 @@ from app.library.gguf_check import check_gguf
 from app.library.gguf_header import GgufHeader
 from app.library.model_files import Config, read_json
 from app.library.mtp_layout import MtpModules, find_mtp
+from app.library.packed_weights import weights_in
 from app.library.quantised import Quantised, read_quantisation
 from app.library.shape import Shape
 from app.library.weight_files import TensorPlace, weight_files
@@ -106,15 +107,16 @@ def _size_of_folder(folder: Path) -> ModelSize:
     experts = text.num_experts or text.num_local_experts or text.n_routed_experts
     inner = text.moe_intermediate_size if experts else None
     tokenizer = folder / "tokenizer.json"
+    own = read_quantisation(folder, declared) if declared else None
     return _checked(
         folder / "config.json",
-        quantised=read_quantisation(folder, declared) if declared else None,
+        quantised=own,
         file_bytes=sum(file.weight_bytes for file in files),
         mtp=mtp,
         mtp_weights=sum(places[name].elements for name in mtp.names) if mtp else 0,
         tokenizer=tokenizer.stat().st_size if tokenizer.is_file() else None,
         linear=_linear((name, place.shape) for name, place in weights.items()),
-        parameters=sum(place.elements for place in weights.values()),
+        parameters=sum(weights_in(name, place, own) for name, place in weights.items()),
         layers=text.num_hidden_layers or text.n_layer or 0,
         hidden=hidden,
         heads=heads,

@@ -11,6 +11,7 @@ from app.library.catalogue import Catalogue
 from app.library.entries import Fault, ModelEntry, PairEntry
 from app.library.sources import is_download_needed, look
 from app.run.problems import Problem
+from app.run.sizes import bytes_in_words
 
 Standing = Literal["ready", "to be converted", "to be fetched", "faulty"]
 """`ready`: loads now. `faulty`: nothing the program does will make it load."""
@@ -73,9 +74,7 @@ def standing_words(standing: Standing, download_bytes: int | None) -> str:
 
 def size_words(size: int | None) -> str:
     """So many bytes, as a person reads them."""
-    if size is None:
-        return "size unknown"
-    return f"{size / 1e9:.1f} GB" if size >= 999.5e6 else f"{size / 1e6:.0f} MB"
+    return "size unknown" if size is None else bytes_in_words(size)
 
 
 def _model_standing(entry: ModelEntry) -> ModelStanding:

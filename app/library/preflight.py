@@ -17,6 +17,7 @@ from app.library.model_files import (
     read_json,
     read_json_if_there,
 )
+from app.library.packed_weights import weights_in
 from app.library.quantised import Quantised, read_quantisation
 from app.library.weight_files import WeightFile, refuse_dangling, unfinished_files, weight_files
 from app.run.problems import Problem
@@ -88,6 +89,7 @@ def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
     tokenizer = _tokenizer(folder, needed=needs_tokenizer)
     text, declared, origin = config.text, config.quantised, config.foretoken
     _refuse_layers(folder, text.num_hidden_layers, files=files)
+    own = read_quantisation(folder, declared) if declared else None
     return FolderFacts(
         folder=folder,
         architecture=(config.architectures or ["unknown"])[0],
@@ -99,11 +101,13 @@ def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
         hidden=text.hidden_size,
         heads=text.num_attention_heads,
         key_value_heads=text.num_key_value_heads or text.num_attention_heads,
-        parameters=sum(t.elements for file in files for t in file.tensors.values()),
+        parameters=sum(
+            weights_in(name, place, own) for file in files for name, place in file.tensors.items()
+        ),
         weight_bytes=sum(file.weight_bytes for file in files),
         weight_files=tuple(file.path for file in files),
         tokenizer=tokenizer,
-        quantised=read_quantisation(folder, declared) if declared else None,
+        quantised=own,
         requantised_from=origin.requantised_from if origin else None,
         suggested_sampling=_suggested(generation),
         end_ids=_end_ids(folder, config, generation=generation),

@@ -26,6 +26,8 @@ class Quantised(msgspec.Struct, frozen=True):
     """What their precision is called once they are loaded; None: they are widened to another."""
     words: str
     """What they are, for reports."""
+    bits: int | None = None
+    """Bits of a weight, where config.json says so."""
 
 
 class _Method(msgspec.Struct, frozen=True):
@@ -80,9 +82,10 @@ def read_quantisation(folder: Path, declared: dict[str, Any]) -> Quantised:
         return Quantised(method, held, "as its folder holds it")
     if known.widened:
         return Quantised(method, None, f"{known.title} widened on loading")
-    bits = declared.get("bits")
-    digits = f"-{bits}bit" if isinstance(bits, int) else ""
-    return Quantised(method, f"{method}{digits}", f"{known.title}, as its folder holds it")
+    said = declared.get("bits")
+    bits = said if isinstance(said, int) and said in range(1, 33) else None
+    digits = f"-{bits}bit" if bits else ""
+    return Quantised(method, f"{method}{digits}", f"{known.title}, as its folder holds it", bits)
 
 
 def _method(declared: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from app.library.entries import HubSource
 from app.library.scan_candidates import Candidate, candidates_in
 from app.library.scan_walk import Folder, Walk, size_of
+from app.run.sizes import bytes_in_words
 
 _PREFIX = "models--"
 _REPOSITORY = re.compile(r"^[\w.-]+/[\w.-]+$")
@@ -91,7 +92,9 @@ def _insides(folder: Folder, walk: Walk) -> tuple[dict[str, Path], dict[str, str
         for part in walk.below(folder.path / "blobs", deepest=0):
             blobs += [part.path / name for name in part.files if name.endswith(".incomplete")]
     size = sum(map(size_of, blobs))
-    said = f"{len(blobs)} downloads are unfinished ({size / 1e6:,.0f} MB so far)." if blobs else ""
+    said = (
+        f"{len(blobs)} downloads are unfinished ({bytes_in_words(size)} so far)." if blobs else ""
+    )
     return snapshots, references, said
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from app.run.problems import Problem
+from app.run.sizes import bytes_in_words
 
 Pause = Callable[[], None]
 """Called often while something long goes on; may raise Cancelled."""
@@ -55,8 +56,8 @@ def require_space(folder: Path, needed: int, *, variable: str = "FORETOKEN_HOME"
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise Problem(
-            f"{needed:,} bytes ({needed / 1e9:.1f} GB) are needed in {folder}; {free:,} "
-            f"({free / 1e9:.1f} GB) are free.",
+            f"{needed:,} bytes ({bytes_in_words(needed)}) are needed in {folder}; {free:,} "
+            f"({bytes_in_words(free)}) are free.",
             f"Free some space, or set {variable} to a folder on another disk.",
         )
 

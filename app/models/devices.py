@@ -1,4 +1,7 @@
-"""What memory is free now on each device that models can be loaded onto."""
+"""What memory is free now on each device that models can be loaded onto.
+
+What models of ours hold counts as free: a run lets go of what it does not need before it loads.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from app.models.card import card_memory
 from app.run.preparation import DeviceMemory
 
 
-def device_memory() -> tuple[DeviceMemory, ...]:
-    """Every device, the one that is taken unless another is asked for first; the CPU last."""
-    return (*_cards(), *_apple(), _processor())
+def device_memory(held: int = 0) -> tuple[DeviceMemory, ...]:
+    """Every device, the one that is taken unless another is asked for first; the CPU last.
+
+    `held`: bytes of the weights that are loaded on the CPU, where no one else counts them.
+    """
+    return (*_cards(), *_apple(), _processor(held))
 
 
 def _cards() -> list[DeviceMemory]:
@@ -22,10 +28,10 @@ def _cards() -> list[DeviceMemory]:
             free, total = card_memory(number) or torch.cuda.mem_get_info(number)
         except RuntimeError:  # the memory for a context of ours may be lacking already
             continue
-        # What this process holds unused is free for it, though the driver does not say so.
-        kept = torch.cuda.memory_reserved(number) - torch.cuda.memory_allocated(number)
+        # What this process holds is free for it, though the driver does not say so.
+        kept, ours = torch.cuda.memory_reserved(number), torch.cuda.memory_allocated(number)
         title = torch.cuda.get_device_name(number)
-        found.append(DeviceMemory(f"cuda:{number}", title, free + kept, total))
+        found.append(DeviceMemory(f"cuda:{number}", title, free + kept, total, ours))
     return found
 
 
@@ -34,12 +40,15 @@ def _apple() -> list[DeviceMemory]:
     if not torch.backends.mps.is_available():
         return []
     total = int(torch.mps.recommended_max_memory())
-    unused = total - int(torch.mps.driver_allocated_memory())
-    free = min(unused, int(psutil.virtual_memory().available))
-    return [DeviceMemory("mps", "Apple GPU", max(free, 0), total)]
+    taken = int(torch.mps.driver_allocated_memory())
+    free = min(total, int(psutil.virtual_memory().available) + taken)
+    return [
+        DeviceMemory("mps", "Apple GPU", free, total, int(torch.mps.current_allocated_memory()))
+    ]
 
 
-def _processor() -> DeviceMemory:
+def _processor(held: int) -> DeviceMemory:
     """The machine's own memory: what programs can get without pushing others out."""
     memory = psutil.virtual_memory()
-    return DeviceMemory("cpu", "CPU", int(memory.available), int(memory.total))
+    free = min(int(memory.available) + held, int(memory.total))
+    return DeviceMemory("cpu", "CPU", free, int(memory.total), held)

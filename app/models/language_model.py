@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from app.models.asked_layers import asked_before_layers
 from app.models.cache import SequenceCache, open_cache
 from app.models.exhausted import memory_guard
 from app.models.first_layers import LayerList
@@ -126,8 +127,8 @@ class LanguageModel:
 
         Linear layers come out in `held`, whatever they were loaded in, and all other weights in
         what that computes in. The lean pass is taken only if it answers as transformers' own does.
-        `advance` is told how many layers are packed next, and may raise; the model is then of no
-        use.
+        `advance` is told how many layers are packed next, and 0 before any other step; it may
+        raise, and the model is then of no use.
         """
         convert_tables(self._inner, computing(held), advance)
         kin = known(self._inner) and why_not_packed(held) is None
@@ -136,7 +137,8 @@ class LanguageModel:
         self.kernel = pack(self._inner, held, advance)
         advance(0)
         if kin:
-            self._take_lean_pass(held)
+            with asked_before_layers(self._inner, lambda: advance(0)):
+                self._take_lean_pass(held)
 
     def _take_lean_pass(self, held: torch.dtype) -> None:
         lean = LeanDecoder(self._inner)

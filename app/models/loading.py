@@ -11,6 +11,7 @@ from torch import nn
 
 from app.library.mtp_layout import mtp_of
 from app.library.preflight import FolderFacts
+from app.models.asked_layers import asked_before_layers
 from app.models.exhausted import is_out_of_memory, memory_guard
 from app.models.int8_linear import linear_share
 from app.models.language_model import LanguageModel
@@ -184,11 +185,14 @@ def _not_read(error: Exception, name: str, precision: str) -> Problem:
 
 
 def prove(model: LanguageModel, folder: FolderFacts, stages: Stages) -> LoadedModel:
-    """Tries on the loaded model what speculation depends on."""
-    stages.begin(f"proving that {model.name} can be rewound")
-    rewinding = prove_rewinding(model)
-    stages.begin(f"proving that the rows of {model.name} do not know each other")
-    return LoadedModel(model, folder, rewinding, prove_rows_independent(model))
+    """Tries on the loaded model what speculation depends on. Raises Cancelled when `stages` does,
+    which are asked before every layer of every pass.
+    """
+    with asked_before_layers(model.inner, stages.ask):
+        stages.begin(f"proving that {model.name} can be rewound")
+        rewinding = prove_rewinding(model)
+        stages.begin(f"proving that the rows of {model.name} do not know each other")
+        return LoadedModel(model, folder, rewinding, prove_rows_independent(model))
 
 
 def load(

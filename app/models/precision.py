@@ -7,6 +7,7 @@ from typing import Any, get_args
 import psutil
 import torch
 
+from app.library.device_precision import default_precision
 from app.library.model_files import Config, read_json
 from app.library.preflight import FolderFacts
 from app.library.quantised import Quantised
@@ -44,21 +45,21 @@ DTYPES: dict[str, torch.dtype] = {
 """How the linear layers are held, where that is a type of torch's own."""
 
 
-_ON_CARD: tuple[Precision, ...] = ("nf4", "bf16", "fp16", "fp32")
-_ROOM = 1.4
-"""Memory that a model takes on a CPU while it is loaded, as a multiple of its weights."""
-
-
 def choose_precision(folder: FolderFacts, device: torch.device) -> tuple[Precision, str]:
     """The precision to open a model in unless one is asked for, and why."""
+    chosen = default_precision(
+        device.type,
+        folder.parameters,
+        is_taken=lambda precision: why_not(precision, device) is None,
+        free_bytes=int(psutil.virtual_memory().available) if device.type == "cpu" else None,
+    )
     if device.type == "cuda":
-        chosen = next(precision for precision in _ON_CARD if why_not(precision, device) is None)
         return chosen, "the default on a graphics card"
     if device.type != "cpu":
-        return "bf16", f"the default on {device.type}"
-    if _ROOM * 4 * folder.parameters > psutil.virtual_memory().available:
-        return "bf16", "used, as fp32 would not fit into the free memory"
-    return "fp32", "the default on a CPU: greedy texts are the same with and without guesses"
+        return chosen, f"the default on {device.type}"
+    if chosen == "bf16":
+        return chosen, "used, as fp32 would not fit into the free memory"
+    return chosen, "the default on a CPU: greedy texts are the same with and without guesses"
 
 
 def settle_precision(

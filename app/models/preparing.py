@@ -44,7 +44,8 @@ def load_pair(
     Raises Problem if it cannot be, Cancelled when `pause` does.
     """
     device = choose_device(wanted.device)
-    draft_device = choose_device(wanted.draft_device) if wanted.draft_device else device
+    elsewhere = wanted.draft_device or (entry.draft_device if entry.draft else None)
+    draft_device = choose_device(elsewhere) if elsewhere else device
     make_current(device)
     _refuse_untakable(wanted, entry, device, draft_device)
     loader = _Loader(warm, report, pause)

@@ -17,7 +17,7 @@ from app.models.early_exit import EarlyExit
 from app.models.language_model import LanguageModel
 from app.models.layer_proof import coupling_layer
 from app.models.session import Block
-from app.run.problems import Problem
+from app.run.problems import Cancelled, Problem
 
 _LONGEST_WINDOW = 1024
 """Sliding windows up to this many tokens are tried past their end; longer ones cost too much."""
@@ -55,7 +55,7 @@ def prove_rewinding(model: LanguageModel) -> Proof:
                 False, f"past its window of {window} tokens it cannot be rewound ({apart})"
             )
         return Proof(True, f"rewinding tried, also past its window of {window} tokens")
-    except Problem:
+    except (Problem, Cancelled):
         raise
     except Exception as error:  # a cache that cannot be cropped may fail in any way
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
@@ -74,7 +74,7 @@ def prove_rows_independent(model: LanguageModel) -> Proof:
         first = _row_with_companions(model, prefix, offset=101)
         second = _row_with_companions(model, prefix, offset=211)
         coupling = coupling_layer(model.inner, model.dtype)
-    except Problem:
+    except (Problem, Cancelled):
         raise
     except Exception as error:  # no row to compare is no proof either
         return Proof(False, f"not tried: {error}")

@@ -31,6 +31,10 @@ class Stages:
         self._pause()
         self._report(Progress(stage))
 
+    def ask(self) -> None:
+        """A step that is not told of."""
+        self._pause()
+
     def counted(self, stage: str, total: int, unit: str) -> Advance:
         """A stage of so many things; what it returns is to be called before each is done."""
         done, told = 0, 0.0

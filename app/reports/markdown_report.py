@@ -18,6 +18,7 @@ from app.run.figures import FIGURES, NOTHING, agreement, badge, decimal, median_
 from app.run.flagged import cautions, marked
 from app.run.metrics import counts, share_outside_models, total_counts
 from app.run.record import RunRecord
+from app.run.sizes import bytes_in_words
 
 _COUNTED = (
     "first",
@@ -97,6 +98,8 @@ def _what_ran(record: RunRecord) -> str:
     rows.append(("Versions", f"Foretoken {around.app}; {packages}"))
     rows.append(("Prompt", f"{len(record.prompt_ids)} tokens{reused(record)}"))
     rows.append(("Peak memory on the target's device", _bytes(record.peak_bytes)))
+    if record.draft_peak_bytes is not None:
+        rows.append(("Peak memory on the draft model's device", _bytes(record.draft_peak_bytes)))
     return f"## What ran\n\n{table(('', ''), rows)}"
 
 
@@ -120,7 +123,7 @@ def _model(facts: ModelFacts) -> str:
 
 
 def _bytes(count: int | None) -> str:
-    return NOTHING if count is None else f"{count / 1e6:.0f} MB"
+    return NOTHING if count is None else bytes_in_words(count)
 
 
 def _tokens(record: RunRecord) -> str:

@@ -23,7 +23,7 @@ NOT_HELD_EQUAL = "not held equal"
 """The name of every fact that says how the lanes differed, or may have."""
 
 _PARTS = ("settings", "environment", "target", "draft")
-_ALONE = ("prompt_ids", "end_ids", "lossless", "draft_resident", "peak_bytes")
+_ALONE = ("prompt_ids", "end_ids", "lossless", "draft_resident", "peak_bytes", "draft_peak_bytes")
 _ENDED = ("outcome", "message", "remedy")
 
 

@@ -309,6 +309,8 @@ class RunEnded(Struct, frozen=True, tag=True):
     """Most memory held on the target's device, measured: of a card in all, of a CPU at the ends of
     the lanes; or null.
     """
+    draft_peak_bytes: int | None = None
+    """The same on the draft model's device; null where that is the target's."""
 
 
 RunEvent = (

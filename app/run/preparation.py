@@ -18,7 +18,7 @@ class Prepare(Struct, frozen=True, tag=True):
     device: str | None = None
     """The target's; None leaves the choice to this machine."""
     draft_device: str | None = None
-    """The draft model's; None takes the target's."""
+    """The draft model's; None takes the pair's own, or else the target's."""
     allow_offload: bool = False
     """Whether weights that a card has no room for may stay in the machine's own memory."""
     mtp: bool = False
@@ -80,8 +80,10 @@ class DeviceMemory(Struct, frozen=True):
     title: str
     """As a person knows it."""
     free_bytes: int
-    """What a run can still take, when it was asked for."""
+    """What a run could take when it was asked for: what models of ours hold now makes room."""
     total_bytes: int
+    ours_bytes: int = 0
+    """Of what is free, what models of ours held when it was asked for."""
 
 
 class EngineReady(Struct, frozen=True, tag=True):
@@ -91,4 +93,4 @@ class EngineReady(Struct, frozen=True, tag=True):
     device: str
     """The device that is taken unless another is asked for, in words."""
     memory: tuple[DeviceMemory, ...] = ()
-    """Of every device here, when the engine began; the one that is taken by itself first."""
+    """Of every device here; the one that is taken by itself first."""

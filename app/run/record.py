@@ -128,6 +128,7 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
     message: str = ""
     remedy: str = ""
     peak_bytes: int | None = None
+    draft_peak_bytes: int | None = None
     divergence: Divergence | None = None
     """What was found at the first difference of the lanes' texts; null where they are equal."""
     flags: tuple[Flag, ...] = ()
@@ -157,6 +158,7 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         if isinstance(event, RunEnded):
             self.outcome, self.message, self.remedy = event.outcome, event.message, event.remedy
             self.peak_bytes = event.peak_bytes
+            self.draft_peak_bytes = event.draft_peak_bytes
         elif isinstance(event, Divergence):
             self.divergence = event
         elif isinstance(event, ConditionsSeen):

@@ -103,7 +103,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     device: str | None = None
     """The target's; None leaves the choice to this machine."""
     draft_device: str | None = None
-    """The draft model's; None takes the target's."""
+    """The draft model's; None takes the pair's own, or else the target's."""
     allow_offload: bool = False
     """Whether weights that a card has no room for may stay in the machine's own memory."""
     context_length: int | None = None

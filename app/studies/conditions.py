@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ import torch
 from app.models.card import CardState, card_state
 from app.models.language_model import LanguageModel
 from app.run.flags import Flag
+from app.run.sizes import bytes_in_words
 
 FALL = 0.15
 """A clock that falls by more than this share of its highest was lowered."""
@@ -49,7 +50,8 @@ class Moment:
     """Of the processor's fastest core."""
     plugged: bool | None = None
     """Whether the machine has mains; None where it has no battery."""
-    card: CardState | None = None
+    cards: tuple[CardState, ...] = ()
+    """Every card that a model of the run lies on."""
 
 
 @dataclass
@@ -59,8 +61,10 @@ class Conditions:
     look: Callable[[], Moment]
     processors: int
     models: tuple[LanguageModel, ...] = ()
-    card_bytes: int = 0
-    """Memory of the card; 0 without one."""
+    card_bytes: tuple[int, ...] = ()
+    """Memory of each card that a model lies on."""
+    on_cpu: bool = True
+    """Whether one of the models is computed by the processor."""
     _seen: list[Moment] = field(default_factory=list)
 
     def sample(self) -> None:
@@ -69,12 +73,14 @@ class Conditions:
 
     def flags(self) -> tuple[Flag, ...]:
         """Everything that figures of this run have to be read with in mind."""
-        on_card = bool(self.card_bytes)
+        cards = range(len(self.card_bytes))
         found = [
             _battery(self._seen),
-            _throttled(self._seen, on_card=on_card),
+            *(self._card_throttled(number) for number in cards),
+            _throttled(self._seen) if self.on_cpu else None,
             _slept(self._seen),
-            self._card_load() if on_card else self._processor_load(),
+            *(self._card_load(number) for number in cards),
+            self._processor_load() if self.on_cpu else None,
             _offloaded(self.models),
         ]
         return tuple(flag for flag in found if flag is not None)
@@ -89,33 +95,40 @@ class Conditions:
             return None
         return Flag("other load", f"other programs took {100 * share:.0f} % of the processor")
 
-    def _card_load(self) -> Flag | None:
-        cards = [moment.card for moment in self._seen if moment.card]
+    def _card_throttled(self, number: int) -> Flag | None:
+        seen = [moment.cards[number] for moment in self._seen]
+        reasons = dict.fromkeys(reason for card in seen for reason in card.throttled_by)
+        return Flag("throttled", f"by {' and '.join(reasons)}") if reasons else None
+
+    def _card_load(self, number: int) -> Flag | None:
+        cards = [moment.cards[number] for moment in self._seen]
         used = [card.used_elsewhere for card in cards if card.used_elsewhere is not None]
         if used:
             if max(used) <= OTHER_LOAD:
                 return None
             return Flag("other load", f"another program used {100 * max(used):.0f} % of the card")
         held = max((card.held_elsewhere or 0 for card in cards), default=0)
-        if held <= HELD * self.card_bytes:
+        if held <= HELD * self.card_bytes[number]:
             return None
-        return Flag("other load", f"other programs hold {held / 1e9:.1f} GB of the card's memory")
+        return Flag(
+            "other load", f"other programs hold {bytes_in_words(held)} of the card's memory"
+        )
 
 
-def watch(device: torch.device, models: tuple[LanguageModel, ...]) -> Conditions:
-    """A watch over this machine for a run of these models."""
-    on_card = device.type == "cuda"
-    card_bytes = torch.cuda.get_device_properties(device).total_memory if on_card else 0
+def watch(devices: Sequence[torch.device], models: tuple[LanguageModel, ...]) -> Conditions:
+    """A watch over this machine for a run of these models, which lie on these devices."""
+    cards = [device for device in devices if device.type == "cuda"]
     return Conditions(
-        look=lambda: look(device),
+        look=lambda: look(cards),
         processors=psutil.cpu_count() or 1,
         models=models,
-        card_bytes=card_bytes,
+        card_bytes=tuple(torch.cuda.get_device_properties(card).total_memory for card in cards),
+        on_cpu=len(cards) < len(devices),
     )
 
 
-def look(device: torch.device) -> Moment:
-    """This machine now."""
+def look(cards: Sequence[torch.device] = ()) -> Moment:
+    """This machine now, with the state of these cards."""
     times = psutil.cpu_times()._asdict()
     counted = ("user", "nice", "system", "irq", "softirq", "interrupt", "dpc")
     return Moment(
@@ -125,7 +138,7 @@ def look(device: torch.device) -> Moment:
         own=_own_seconds(),
         clock_mhz=_clock_mhz(),
         plugged=_plugged(),
-        card=card_state(device) if device.type == "cuda" else None,
+        cards=tuple(map(card_state, cards)),
     )
 
 
@@ -180,13 +193,8 @@ def _slept(seen: list[Moment]) -> Flag | None:
     return Flag("slept", f"its clock went {abs(slip):.0f} s {way} beside the one that times runs")
 
 
-def _throttled(seen: list[Moment], *, on_card: bool) -> Flag | None:
-    """A clock that fell between ends of lanes, at which the device has just been at work."""
-    if on_card:
-        reasons = dict.fromkeys(
-            r for moment in seen if moment.card for r in moment.card.throttled_by
-        )
-        return Flag("throttled", f"by {' and '.join(reasons)}") if reasons else None
+def _throttled(seen: list[Moment]) -> Flag | None:
+    """A clock that fell between ends of lanes, at which the processor has just been at work."""
     clocks = [moment.clock_mhz for moment in seen[1:] if moment.clock_mhz is not None]
     high = max(clocks, default=0.0)
     after = clocks[clocks.index(high) :] if clocks else []

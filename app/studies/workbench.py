@@ -39,7 +39,14 @@ from app.run.events import (
 )
 from app.run.identities import violations
 from app.run.methods import Method
-from app.run.preparation import EngineReady, Prepare, Prepared, Released, preparation
+from app.run.preparation import (
+    DeviceMemory,
+    EngineReady,
+    Prepare,
+    Prepared,
+    Released,
+    preparation,
+)
 from app.run.problems import Cancelled, ContextFull, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.rules import check_rule
@@ -71,7 +78,13 @@ class Workbench:
     def ready(self) -> EngineReady:
         """The library and the devices that models can run on."""
         chosen = device_name(choose_device(None))
-        return EngineReady(str(torch.__version__), chosen, memory=device_memory())
+        return EngineReady(str(torch.__version__), chosen, memory=self.memory())
+
+    def memory(self) -> tuple[DeviceMemory, ...]:
+        """What is free now on each device; what is loaded here would make room for other models."""
+        models = [kept.model for kept in self._warm.models]
+        held = [model.weight_bytes for model in models if model.device.type == "cpu"]
+        return device_memory(sum(held))
 
     def refusals(self) -> dict[str, dict[str, str]]:
         """Why a kind of device here cannot take a precision, for each that it cannot take."""
@@ -212,8 +225,9 @@ def _events(
     started = _run_started(run, maker)
     record = RunRecord.begin(started)
     yield started
-    device = maker.pair.target.model.device
-    peak, conditions = PeakWatch(device), watch(device, maker.pair.models)
+    models = maker.pair.models
+    devices = tuple(dict.fromkeys(model.device for model in models))
+    peaks, conditions = tuple(map(PeakWatch, devices)), watch(devices, models)
     stop: Exception | None = None
     divergence = None
     try:
@@ -225,7 +239,8 @@ def _events(
         for event in lane_events(maker, run, pause):
             record.apply(event)
             if isinstance(event, LaneEnded):
-                peak.sample()
+                for peak in peaks:
+                    peak.sample()
                 conditions.sample()
             yield event
         with _freeing("while the lanes' first difference was read again"):
@@ -234,7 +249,7 @@ def _events(
         stop = reason
         release_frames(stop)
         collect()
-    peak_bytes = peak.bytes
+    held = [peak.bytes for peak in peaks]
     repeated = maker.earlier.repeats(record) if maker.earlier else None
     flags = (*conditions.flags(), *filter(None, (repeated,)))
     seen = [ConditionsSeen(run, flags)] if flags else []
@@ -245,7 +260,7 @@ def _events(
         texts.add(maker.pair.target.model, record)
     if costing and not stop:
         yield from run_costs(record, maker, report=report, pause=pause)
-    yield _ended(record, stop, peak_bytes)
+    yield _ended(record, stop, held)
 
 
 def _lane_maker(
@@ -321,16 +336,18 @@ def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
         warm_up_head(beside, maker.prompt_ids)
 
 
-def _ended(record: RunRecord, stop: Exception | None, peak: int | None) -> RunEnded:
-    """How the run ended; counts that do not add up are a fault of ours and are raised as one."""
+def _ended(record: RunRecord, stop: Exception | None, held: Sequence[int | None]) -> RunEnded:
+    """How the run ended, and the most that was held on each device, the target's first; counts
+    that do not add up are a fault of ours and are raised as one.
+    """
     repetitions = [repetition for lane in record.lanes for repetition in lane.repetitions]
     cap = record.settings.max_new_tokens
     found = [fault for repetition in repetitions for fault in violations(repetition, cap)]
     if found:
         raise RuntimeError(f"the counts of run {record.run} do not add up: {'; '.join(found[:3])}")
     if isinstance(stop, Problem):
-        return RunEnded(record.run, "failed", stop.message, stop.remedy, peak)
-    return RunEnded(record.run, "cancelled" if stop else _outcome(record), peak_bytes=peak)
+        return RunEnded(record.run, "failed", stop.message, stop.remedy, *held)
+    return RunEnded(record.run, "cancelled" if stop else _outcome(record), "", "", *held)
 
 
 def _outcome(record: RunRecord) -> Outcome:

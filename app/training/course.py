@@ -108,8 +108,8 @@ class Course:
     def run(self, *, report: Report, point: Point, pause: Pause) -> None:
         """Learns until the span or the patience is at its end; `point` is told each judgement.
 
-        Raises Cancelled when `pause` does, Problem for what a person can mend; in both cases what
-        was learned is kept, as it is every minute. Deterministic on a CPU if the span is in steps.
+        Raises Cancelled when `pause` does, and what was learned is kept; whatever else ends it,
+        that of the last whole minute is. Deterministic on a CPU if the span is in steps.
         """
         self._since = time.monotonic()
         kept = time.monotonic()

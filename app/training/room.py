@@ -11,6 +11,7 @@ import torch
 from app.library.head_folder import HeadShape
 from app.models.draft_head import DraftHead
 from app.run.problems import Problem
+from app.run.sizes import bytes_in_words
 from app.training.batches import GROUP
 from app.training.course import BATCH_TOKENS
 from app.training.gathering import SHARD
@@ -54,8 +55,8 @@ def require_memory(shape: HeadShape, device: torch.device) -> None:
         free = int(psutil.virtual_memory().available)
     if free < needed:
         raise Problem(
-            f"Teaching such a head needs about {needed / 1e9:.1f} GB of memory beside the target; "
-            f"{free / 1e9:.1f} GB are free.",
+            f"Teaching such a head needs about {bytes_in_words(needed)} of memory beside the "
+            f"target; {bytes_in_words(free)} are free.",
             "Close other programs, choose a smaller draft vocabulary, or a smaller target.",
         )
 
@@ -75,7 +76,7 @@ def bytes_for_texts(folder: Path, gib: float, held: int) -> int:
     free = shutil.disk_usage(folder).free
     if held + free - _LEFT < min(granted, max(held, _LEAST)):
         raise Problem(
-            f"The disk of {folder} has {free / 1e9:.1f} GB free: too little for texts and a "
+            f"The disk of {folder} has {bytes_in_words(free)} free: too little for texts and a "
             "checkpoint.",
             "Make room on it, or choose a folder on another disk.",
         )

@@ -19,7 +19,7 @@ from app.models.packed_linear import why_not_packed
 from app.models.precision import settle_precision
 from app.models.stages import Pause, Report, Stages
 from app.models.tokenizer import Tokenizer
-from app.run.problems import Problem
+from app.run.problems import DoesNotFit, Problem, release_frames
 from app.run.settings import Precision
 from app.run.teaching import CurvePoint, Taught, Teach
 from app.training.gathering import Source
@@ -27,6 +27,12 @@ from app.training.schedule import Span
 from app.training.training import Plan, Training
 
 Point = Callable[[CurvePoint], None]
+
+_SMALLER = (
+    "Close other programs that use the device, and the same command goes on; or choose a smaller "
+    "draft vocabulary (--draft-vocabulary), or a smaller target or precision, for a new folder."
+)
+"""What to do if memory is exhausted; a folder goes on with what it was begun with."""
 
 
 def teach(
@@ -57,8 +63,14 @@ def teach(
     )
     made_for = MadeFor(entry.title, fingerprint(facts), model.width)
     training = Training(source, made_for, plan, Path(wanted.out))
-    with memory_guard("in training"):
-        return training.run(report=report, point=point, pause=pause)
+    try:
+        with memory_guard("in training"):
+            return training.run(report=report, point=point, pause=pause)
+    except DoesNotFit as short:
+        release_frames(short)
+        raise DoesNotFit(
+            f"{short.message} What was written and taught up to the last minute is kept.", _SMALLER
+        ) from None
 
 
 def check_wish(wanted: Teach) -> None:

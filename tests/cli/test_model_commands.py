@@ -17,6 +17,7 @@ from app.models import devices
 from app.run.preparation import DeviceMemory
 from app.selftest.runs import PAIR
 from app.selftest.tiny_models import write_tiny_pair
+from tiny_kinds import write_kind
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +142,24 @@ def test_a_comparison_names_the_ids_and_the_special_tokens(call, folder, tmp_pat
     )
     for word in words:
         assert word in done.out
+
+
+def test_a_comparison_tells_what_loading_both_finds(call, tmp_path):
+    tiny, foreign = (tmp_path / "mine" / name for name in ("tiny", "foreign"))
+    write_kind(tiny, "llama")
+    write_kind(foreign, "mamba")
+    told = call("models", "compare", str(tiny), str(tiny))
+    assert "Load proofs: not tried (--load tries them)." in told.out
+    done = call("models", "compare", str(tiny), str(foreign), "--load", "--device", "cpu", "--json")
+    assert done.code == 1
+    found = json.loads(done.out)
+    assert found["verdict"] == "cannot"
+    assert found["reason"].startswith("of the draft: the model's state cannot be rewound")
+    target, draft = found["proofs"]
+    assert target.startswith("target, fp32 on cpu: rewinding tried: same answer, bit for bit; rows")
+    assert draft.startswith("draft, fp32 on cpu: the model's state cannot be rewound")
+    refused = call("models", "compare", str(tiny), str(tiny), "--load", "--precision", "fp16")
+    assert "not tried, as it could not be loaded: fp16 crawls on a CPU" in refused.out
 
 
 def test_fit_draws_a_bar_and_fails_for_what_does_not_fit(call, tmp_path, monkeypatch):

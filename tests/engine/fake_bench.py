@@ -31,7 +31,7 @@ from app.run.events import (
     RunStarted,
     Token,
 )
-from app.run.preparation import EngineReady, Prepare, Prepared, Released
+from app.run.preparation import DeviceMemory, EngineReady, Prepare, Prepared, Released
 from app.run.problems import Cancelled, Problem
 from app.run.settings import OptionValue, RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
@@ -66,6 +66,9 @@ class FakeBench:
 
     def ready(self) -> EngineReady:
         return EngineReady("fake", "CPU")
+
+    def memory(self) -> tuple[DeviceMemory, ...]:
+        return (DeviceMemory("cpu", "CPU", 1000 - self.passes, 2000),)
 
     def refusals(self) -> dict[str, dict[str, str]]:
         return {}

@@ -11,11 +11,14 @@ from fake_bench import CURVE_POINT, FakeBench, audited, settings_of
 from app.engine.inbox import Inbox, Job
 from app.engine.jobs import Engine, Pause, Point, Report
 from app.engine.protocol import (
+    AskMemory,
     Command,
     CountTokens,
     JobCancelled,
     JobProblem,
+    MemoryFree,
     Message,
+    Question,
     Quit,
     Run,
     Stop,
@@ -23,7 +26,14 @@ from app.engine.protocol import (
 )
 from app.run.auditing import Audit
 from app.run.events import FirstToken, Progress, RoundCommitted, RunEnded, RunStarted
-from app.run.preparation import PrecisionsRefused, Prepare, Prepared, Release, Released
+from app.run.preparation import (
+    DeviceMemory,
+    PrecisionsRefused,
+    Prepare,
+    Prepared,
+    Release,
+    Released,
+)
 from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 
@@ -33,7 +43,7 @@ LOG = Path("engine.log")
 class Ending(Inbox):
     """An inbox that says Quit when nothing waits."""
 
-    def next(self) -> Job | CountTokens | None:
+    def next(self) -> Job | Question | None:
         if not (self._jobs or self._questions):
             self.put(Quit())
         return super().next()
@@ -196,6 +206,26 @@ def test_a_problem_before_the_start_is_told_as_one() -> None:
     problem = JobProblem("There is no such pair.", "Choose another.")
     loading = Progress("loading")
     assert told == [loading, problem, loading, problem]
+
+
+def test_what_is_free_is_told_between_two_passes_of_a_run() -> None:
+    inbox = Ending()
+    bench = Interrupted(inbox, AskMemory(7), at=3)
+    told = work(bench, inbox, Run("a", settings_of()))
+    [answer] = told.of(MemoryFree)
+    assert (answer.question, answer.memory[0].free_bytes) == (7, 997)
+    assert told[-1] == RunEnded("a", "finished")
+
+
+def test_a_device_that_cannot_be_asked_ends_no_job() -> None:
+    class Mute(FakeBench):
+        def memory(self) -> tuple[DeviceMemory, ...]:
+            raise RuntimeError("the driver is gone")
+
+    told = work(Mute(), Ending(), AskMemory(4), Run("a", settings_of()))
+    [problem] = told.of(JobProblem)
+    assert problem.question == 4
+    assert told[-1] == RunEnded("a", "finished")
 
 
 def test_a_fault_while_loading_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Callable
 from pathlib import Path
+from types import MethodType
+from typing import Any
 
 import pytest
+import torch
 
 from app import files
 from app.engine.torch_bench import TorchBench
@@ -12,6 +18,8 @@ from app.library.catalogue import Catalogue, load_catalogue
 from app.library.head_folder import check_head
 from app.library.own_catalogue import offer_head
 from app.library.training_folder import look_at
+from app.models import loading
+from app.models.language_model import LanguageModel
 from app.run.events import Progress, RunEnded
 from app.run.preparation import Prepare
 from app.run.problems import Cancelled, Problem
@@ -19,6 +27,7 @@ from app.run.settings import RunSettings
 from app.run.teaching import CurvePoint, Taught, Teach
 from app.selftest.runs import PAIR
 from app.selftest.tiny_models import write_tiny_pair
+from app.training import course, training
 
 # torch says so of every norm that is computed in bf16 with weights in fp32, as lessons do.
 pytestmark = pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")
@@ -116,3 +125,61 @@ def test_a_training_is_stopped_gone_on_with_and_its_head_is_used(wanted: Teach) 
 def test_a_target_that_is_not_there_is_told(wanted: Teach) -> None:
     with pytest.raises(Problem, match="no pair, no model and no folder"):
         teach(TorchBench(read), Teach("missing", wanted.out, 1.0), Heard())
+
+
+class Exhausts:
+    """Stands in for a function: exhausts memory at its `at`th call, and is itself before that."""
+
+    def __init__(self, function: Callable[..., Any], at: int) -> None:
+        self.function, self.at, self.calls = function, at, 0
+
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., Any]:
+        return MethodType(self, instance)  # a function of its own would keep the instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        if self.calls == self.at:
+            held = torch.zeros(8)  # what the failing frame keeps alive
+            raise RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {held.numel()}")
+        return self.function(*args, **kwargs)
+
+
+STAGES = {
+    "the target's weights": (loading, "read_model", 1),
+    "writing": (LanguageModel, "forward_side_by_side", 9),
+    "the first head": (training, "begin_head", 1),
+    "a judgement": (course, "acceptance", 1),
+    "a lesson": (course.Course, "_learn", 2),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_exhausted_memory_ends_a_training_frees_what_it_took_and_the_same_command_goes_on(
+    wanted: Teach, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    place, name, at = STAGES[stage]
+    made: list[weakref.ref[LanguageModel]] = []
+    init = LanguageModel.__init__
+
+    def noted(self: LanguageModel, *args: Any, **kwargs: Any) -> None:
+        made.append(weakref.ref(self))
+        init(self, *args, **kwargs)
+
+    bench = TorchBench(read)
+    with monkeypatch.context() as patch:
+        patch.setattr(LanguageModel, "__init__", noted)
+        planted = Exhausts(getattr(place, name), at)
+        patch.setattr(place, name, planted)
+        with pytest.raises(Problem, match="memory") as problem:
+            teach(bench, wanted, Heard())
+    assert planted.calls == at
+    assert problem.value.remedy
+    if stage != "the target's weights":
+        assert "up to the last minute is kept" in problem.value.message
+        assert "the same command goes on" in problem.value.remedy
+    gc.collect()
+    assert [one() for one in made if one() is not None] == []
+    again = Heard()
+    assert teach(bench, wanted, again).head
+    if stage == "a lesson":
+        assert not again.has("writing the held-out texts")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from recorded import TARGET, started
 
-from app.engine.protocol import Command, EngineEnded, Message
+from app.engine.protocol import AskMemory, Command, EngineEnded, Message
 from app.run.cost import PassCosts
 from app.run.events import (
     At,
@@ -203,6 +203,8 @@ class ScriptedClient:
     def __init__(self) -> None:
         self.record: RunRecord | None = None
         self.sent: list[Command] = []
+        self.looks: list[AskMemory] = []
+        """Questions what is free, which are asked beside everything else."""
         self.starts = 0
         self.closed = False
         self.alive = False
@@ -215,7 +217,10 @@ class ScriptedClient:
     def send(self, command: Command) -> None:
         if not self.alive:
             self.start()
-        self.sent.append(command)
+        if isinstance(command, AskMemory):
+            self.looks.append(command)
+        else:
+            self.sent.append(command)
 
     def play(self, *messages: Message) -> None:
         """Lets these messages arrive."""

@@ -75,7 +75,7 @@ def test_released_models_are_no_longer_those_of_the_engine(link, client):
 def test_what_was_released_is_told_with_its_size():
     words = released_words(Released(("Tiny", "Draft"), 540_000_000))
     assert words == (
-        "Released: Tiny and Draft, 0.54 GB of weights. The next run loads what it needs."
+        "Released: Tiny and Draft, 540 MB of weights. The next run loads what it needs."
     )
     assert released_words(Released()) == "No model was loaded."
 

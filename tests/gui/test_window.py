@@ -190,7 +190,7 @@ def test_models_can_be_released_and_the_next_run_asks_for_them_again(window, cli
     assert isinstance(client.sent[-1], Release)
     assert not window.action["release"].isEnabled()
     play(Released(("Tiny",), 540_000_000))
-    assert "0.54 GB" in window.page.notice.text.text()
+    assert "540 MB" in window.page.notice.text.text()
     assert not window.action["release"].isEnabled()
     window.run()
     assert isinstance(client.sent[-1], Run)

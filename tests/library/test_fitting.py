@@ -130,5 +130,30 @@ def test_a_draft_on_another_kind_of_device_is_planned_in_a_precision_of_that_dev
         PairEntry("p", "P", "big", "draft-model"), SIZE, SIZE, None, same_weights=False
     )
     wish = Wish(tokens=100, precision=asked, device=device, draft_device=draft_device)
-    plan = plan_of(sizes, wish, [card(1), DeviceMemory("cpu", "CPU", 10**11, 10**11)])
+    there = [card(1), DeviceMemory("cpu", "CPU", 10**11, 10**11)]
+    plan = plan_of(sizes, wish, there)
     assert (plan.precision, plan.draft_precision) == (asked, taken)
+    # A pair that says so itself is planned alike.
+    own = msgspec.structs.replace(sizes, entry=msgspec.structs.replace(
+        sizes.entry, draft_device=draft_device))  # fmt: skip
+    asked_less = msgspec.structs.replace(wish, draft_device=None)
+    assert plan_of(own, asked_less, there) == plan
+
+
+@pytest.mark.parametrize(
+    ("device", "refused", "taken"),
+    [
+        ("cuda:0", {}, "nf4"),
+        ("cuda:0", {"cuda": ["nf4", "fp4", "llm-int8"]}, "bf16"),
+        ("cuda:0", {"cuda": ["nf4", "bf16"]}, "fp16"),
+        ("cuda:0", {"cpu": ["nf4"]}, "nf4"),
+        ("cpu", {"cpu": ["nf4"]}, "fp32"),
+        ("mps", {}, "bf16"),
+    ],
+)
+def test_the_precision_that_no_one_asked_for_is_the_one_that_loading_would_choose(
+    device, refused, taken
+):
+    sizes = PairSizes(PairEntry("p", "P", "big", "ngram"), SIZE, None, None, same_weights=False)
+    there = [card(1), DeviceMemory("cpu", "CPU", 10**12, 10**12)]
+    assert plan_of(sizes, Wish(tokens=9, device=device), there, refused=refused).precision == taken

@@ -165,3 +165,22 @@ def test_rows_are_put_apart_as_rotary_embedding_wants(tmp_path: Path, tiny_gguf:
             ours = held["model.layers.0.self_attn.k_proj.weight"][16 * head :]
             assert np.array_equal(ours[i], stored[16 * head + 2 * i])
             assert np.array_equal(ours[8 + i], stored[16 * head + 2 * i + 1])
+
+
+def test_a_stop_is_asked_for_at_every_step_inside_a_tensor(
+    tmp_path: Path, tiny_gguf: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.library.gguf_weights._STEP", 1024)
+    folder, asked = tmp_path / "converted", 0
+
+    def pause() -> None:
+        nonlocal asked
+        asked += 1
+
+    folder.mkdir()
+    file = tiny_gguf(tmp_path / "tiny.gguf")
+    convert_gguf(file, folder, source="test", report=lambda _: None, pause=pause)
+    written = sum(value.nbytes for value in load_file(folder / "model.safetensors").values())
+    largest = max(value.nbytes for value in load_file(folder / "model.safetensors").values())
+    assert largest > 8 * 1024
+    assert asked >= written / 1024

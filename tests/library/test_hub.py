@@ -228,11 +228,28 @@ class TestChoice:
         assert "login" in refused("does not answer as the Hub does").remedy
         assert not list(tmp_path.rglob("*evil*"))
 
-    def test_a_file_larger_than_the_hub_hands_out_names_another_way(
+    def test_a_file_larger_than_the_hub_hands_out_in_one_piece_comes_in_parts(
         self, hub: HubStandIn, model: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.library.hub.LARGEST", len(model[WEIGHTS]) - 1)
-        assert f"hf download {REPO} {WEIGHTS}" in refused("in one piece").remedy
+        size = len(model[WEIGHTS])
+        monkeypatch.setattr("app.library.hub_transfer.LARGEST", size - 1)
+        monkeypatch.setattr("app.library.hub_transfer.PART", 8000)
+        hub.next(WEIGHTS, cut=3000)
+        assert contents(get()) == model
+        ranges = [one.headers["range"] for one in hub.gets(WEIGHTS)]
+        firsts = [0, *range(3000, size, 8000)]
+        lasts = [7999, *(min(first + 8000, size) - 1 for first in firsts[1:])]
+        assert size > 16_000
+        assert ranges == [
+            f"bytes={first}-{last}" for first, last in zip(firsts, lasts, strict=True)
+        ]
+
+    def test_a_large_file_that_is_not_handed_out_at_all_names_another_way(
+        self, hub: HubStandIn, model: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("app.library.hub_transfer.LARGEST", len(model[WEIGHTS]) - 1)
+        hub.always(WEIGHTS, status=400)
+        assert f"hf download {REPO} {WEIGHTS}" in refused("by plain HTTP").remedy
 
     def test_room_on_the_disk_is_checked_first(
         self, hub: HubStandIn, model: dict[str, bytes], monkeypatch: pytest.MonkeyPatch

@@ -60,7 +60,7 @@ def test_the_check_of_a_model_says_it(make_folder: Make) -> None:
 def test_with_its_package_a_folder_passes(make_folder: Make) -> None:
     folder = make_folder(config={"quantization_config": {"quant_method": "gptq", "bits": 4}})
     found = check(folder).quantised
-    assert found == Quantised("gptq", "gptq-4bit", "GPTQ, as its folder holds it")
+    assert found == Quantised("gptq", "gptq-4bit", "GPTQ, as its folder holds it", 4)
     assert check_named(Catalogue(), str(folder)).usable
 
 

@@ -34,8 +34,8 @@ def test_each_card_is_asked_and_one_that_does_not_answer_is_left_out(monkeypatch
     monkeypatch.setattr(card, "_handle", lambda number: None)
     cards = [one for one in device_memory() if one.name.startswith("cuda")]
     assert [(one.name, one.title) for one in cards] == [("cuda:0", "Card 0"), ("cuda:2", "Card 2")]
-    # What this process keeps without using it is free for what it loads next.
-    assert [one.free_bytes for one in cards] == [7_300, 7_302]
+    # What this process holds is free for what it loads next, models that make room included.
+    assert [(one.free_bytes, one.ours_bytes) for one in cards] == [(7_500, 200), (7_502, 200)]
 
 
 class OfTwoCards:
@@ -70,8 +70,8 @@ def test_a_card_is_asked_through_torch_only_where_nvml_does_not_tell(monkeypatch
     monkeypatch.setattr(card, "_handle", lambda number: (OfTwoCards(), number))
     cards = [one for one in device_memory() if one.name.startswith("cuda")]
     assert [(one.free_bytes, one.total_bytes) for one in cards] == [
-        (7_300, 16_000),
-        (5_300, 24_000),
+        (7_500, 16_000),
+        (5_500, 24_000),
     ]
     assert asked == [1]
 
@@ -80,6 +80,15 @@ def test_apples_gpu_has_no_more_than_the_machine(monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     monkeypatch.setattr(torch.mps, "recommended_max_memory", lambda: 1 << 60)
     monkeypatch.setattr(torch.mps, "driver_allocated_memory", lambda: 5)
+    monkeypatch.setattr(torch.mps, "current_allocated_memory", lambda: 3)
     apple = next(one for one in device_memory() if one.name == "mps")
     assert apple.total_bytes == 1 << 60
     assert apple.free_bytes <= psutil.virtual_memory().total
+    assert apple.ours_bytes == 3
+
+
+def test_weights_that_are_loaded_on_the_cpu_make_room():
+    free, loaded = device_memory()[-1], device_memory(held=64 << 20)[-1]
+    assert loaded.ours_bytes == 64 << 20
+    assert loaded.free_bytes - free.free_bytes > 32 << 20
+    assert device_memory(held=1 << 60)[-1].free_bytes == free.total_bytes

@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
 from app.library.entries import PairEntry
@@ -192,3 +193,51 @@ def test_the_note_says_what_became_of_the_numbers_of_a_gguf_file(whole, precisio
     note = weights_note(precision, folder)
     assert note.endswith(f"; {words}")
     assert "llama.cpp" not in weights_note(precision, whole)
+
+
+def test_a_packed_folder_is_counted_by_the_weights_that_it_stands_for(whole, saved):
+    assert saved[2].parameters == whole.parameters
+    assert size_of(saved[2].folder).shape.parameters == whole.parameters
+
+
+def packed_experts(folder):
+    """A tiny GPT-OSS whose experts are MXFP4: blocks of two weights in a byte, and scales."""
+    config = transformers.GptOssConfig(
+        vocab_size=64,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        max_position_embeddings=128,
+        pad_token_id=None,
+    )
+    model = transformers.GptOssForCausalLM(config).to(torch.bfloat16)
+    model.save_pretrained(folder)
+    stored = {}
+    for name, weight in load_file(folder / "model.safetensors").items():
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            stored[name] = weight
+            continue
+        experts, inside, out = weight.shape
+        stored[f"{name}_blocks"] = torch.zeros(experts, out, inside // 32, 16, dtype=torch.uint8)
+        stored[f"{name}_scales"] = torch.full((experts, out, inside // 32), 120, dtype=torch.uint8)
+    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+    file = folder / "config.json"
+    declared = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}
+    said = {**json.loads(file.read_text()), "quantization_config": declared}
+    file.write_text(json.dumps(said))
+    return model
+
+
+def test_mxfp4_is_planned_at_what_it_is_widened_to(tmp_path):
+    before = packed_experts(tmp_path)
+    folder = check(tmp_path, needs_tokenizer=False)
+    assert folder.parameters == before.num_parameters()
+    model = loaded(folder, settle_precision(folder, None, CPU)[0]).model
+    assert model.precision == "bf16"
+    buffers = sum(buffer.nbytes for buffer in model.inner.buffers())
+    assert 0 <= model.weight_bytes - weights(size_of(tmp_path), "bf16", "cpu") <= buffers

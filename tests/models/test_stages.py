@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedModel
 
 from app.library.preflight import check
@@ -125,3 +126,53 @@ def test_no_one_is_told_of_bars_that_are_drawn_later(folder):
         assert set_tqdm_hook(mine) is mine
     finally:
         set_tqdm_hook(before)
+
+
+class Products(TorchDispatchMode):
+    """Counts products of matrices since anyone asked for a stop, and the most there ever were."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = self.most = self.all = 0
+
+    def asked(self):
+        self.now = 0
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        names = ("mm", "linear", "attention", "matmul", "conv")
+        if any(part in operator.name() for part in names):
+            self.now += 1
+            self.all += 1
+            self.most = max(self.most, self.now)
+        return operator(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt2", "mixtral"])
+def test_no_pass_of_a_load_runs_on_for_more_than_a_layer_without_asking(kind, tmp_path):
+    # Counted, as a time depends on the machine: a layer is a few products of matrices.
+    products = Products()
+    stages = Stages(lambda told: None, products.asked)
+    with products:
+        load(check(write_kind(tmp_path, kind)), name="tiny", precision="fp32", device=CPU,
+             stages=stages)  # fmt: skip
+    assert products.all > 100
+    # Attention and two layers of a lean pass; a mixture's experts are one layer.
+    assert products.most <= (12 if kind == "mixtral" else 4)
+
+
+@pytest.mark.parametrize("kind", ["llama", "mixtral", "mamba"])
+@pytest.mark.parametrize("after", [1, 5, 40])
+def test_a_stop_ends_a_proof_within_a_pass(kind, after, tmp_path):
+    # A proof that may fail in any way yet tells a stop from a failure.
+    watched = Watched("proving", after)
+    with pytest.raises(Cancelled):
+        loaded(check(write_kind(tmp_path, kind)), watched)
+    assert watched.told[-1].stage.startswith("proving")
+
+
+def test_after_a_load_no_layer_asks_any_more(folder):
+    watched = Watched()
+    found = loaded(folder, watched)
+    steps = watched.steps
+    found.model.open(8).read([1, 2, 3], rows=1)
+    assert watched.steps == steps

@@ -13,10 +13,10 @@ from app.studies.conditions import Conditions, Moment, look, watch
 from toys import tiny_llama
 
 
-def flags(*moments, processors=2, models=(), card_bytes=0):
+def flags(*moments, processors=2, models=(), card_bytes=()):
     """The flags of a machine that was found so, moment by moment."""
     coming = iter(moments)
-    found = Conditions(lambda: next(coming), processors, models, card_bytes)
+    found = Conditions(lambda: next(coming), processors, models, card_bytes, not card_bytes)
     for _ in moments:
         found.sample()
     return {flag.kind: flag.detail for flag in found.flags()}
@@ -55,7 +55,7 @@ def test_a_clock_that_rises_or_hardly_moves_is_not(clocks):
 
 def test_a_card_tells_why_it_is_slow_and_who_else_uses_it():
     hot = CardState(("its temperature",), used_elsewhere=0.4)
-    found = flags(Moment(card=CardState()), Moment(card=hot), card_bytes=10**10)
+    found = flags(Moment(cards=(CardState(),)), Moment(cards=(hot,)), card_bytes=(10**10,))
     assert found == {
         "throttled": "by its temperature",
         "other load": "another program used 40 % of the card",
@@ -63,13 +63,33 @@ def test_a_card_tells_why_it_is_slow_and_who_else_uses_it():
 
 
 def test_where_a_cards_load_cannot_be_read_its_memory_is_looked_at():
-    moments = Moment(card=CardState(held_elsewhere=3 * 10**9)), Moment(card=CardState())
-    assert flags(*moments, card_bytes=10**10) == {
+    full = CardState(held_elsewhere=3 * 10**9)
+    moments = Moment(cards=(full,)), Moment(cards=(CardState(),))
+    assert flags(*moments, card_bytes=(10**10,)) == {
         "other load": "other programs hold 3.0 GB of the card's memory"
     }
-    assert flags(*moments, card_bytes=4 * 10**10) == {}
-    idle = Moment(card=CardState(used_elsewhere=0.0, held_elsewhere=3 * 10**9))
-    assert flags(idle, card_bytes=10**10) == {}
+    assert flags(*moments, card_bytes=(4 * 10**10,)) == {}
+    idle = Moment(cards=(CardState(used_elsewhere=0.0, held_elsewhere=3 * 10**9),))
+    assert flags(idle, card_bytes=(10**10,)) == {}
+
+
+def test_the_drafts_device_is_watched_too():
+    # Target on one card, draft on another, which is the slow one.
+    cool, hot = CardState(used_elsewhere=0.0), CardState(("its power limit",), used_elsewhere=0.3)
+    assert flags(Moment(cards=(cool, hot)), card_bytes=(1, 1)) == {
+        "throttled": "by its power limit",
+        "other load": "another program used 30 % of the card",
+    }
+    # Target on a card, draft on a processor that others keep busy.
+    moments = (
+        Moment(5.0, 5.0, 100.0, 50.0, cards=(cool,)),
+        Moment(15.0, 15.0, 114.0, 58.0, cards=(cool,)),
+    )
+    both = Conditions(iter(moments).__next__, 2, card_bytes=(10**10,), on_cpu=True)
+    for _ in moments:
+        both.sample()
+    assert [flag.detail for flag in both.flags()] == ["other programs took 30 % of the processor"]
+    assert flags(*moments, card_bytes=(10**10,)) == {}
 
 
 @pytest.mark.parametrize(
@@ -100,15 +120,15 @@ def test_layers_elsewhere_are_named():
 
 
 def test_the_machine_itself_can_be_looked_at():
-    before = look(torch.device("cpu"))
+    before = look()
     end = time.process_time() + 0.3
     while time.process_time() < end:
         pass
-    after = look(torch.device("cpu"))
+    after = look()
     assert after.own - before.own >= 0.25
     assert after.busy >= before.busy > 0
     assert after.seconds - before.seconds >= 0.3
-    found = watch(torch.device("cpu"), ())
+    found = watch([torch.device("cpu")], ())
     found.sample()
     found.flags()
 

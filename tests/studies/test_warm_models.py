@@ -25,6 +25,7 @@ PAIRS = {
     "other": {"target": "big", "draft": "third"},
     "swapped": {"target": "small", "draft": "big"},
     "alone": {"target": "big", "method": "ngram"},
+    "apart": {"target": "big", "draft": "small", "draft_device": "cuda:77"},
     "headed": {"target": "big", "head": "head", "method": "head"},
     "broken": {"target": "big", "draft": "broken"},
 }
@@ -183,6 +184,15 @@ def test_released_models_are_gone_and_come_back_with_the_next_run(bench, reads):
     assert [name for name, *_ in reads] == ["big", "big"]
     bench.release()
     assert bench.release() == Released()
+
+
+def test_a_pair_says_where_its_draft_model_goes_unless_a_run_does(bench):
+    with pytest.raises(Problem, match="no device 'cuda:77'"):
+        bench.loaded(Prepare("apart"), report=lambda _: None, pause=lambda: None)
+    pair = bench.loaded(
+        Prepare("apart", draft_device="cpu"), report=lambda _: None, pause=lambda: None
+    )
+    assert [model.device.type for model in pair.models] == ["cpu", "cpu"]
 
 
 def test_a_load_that_fails_half_way_leaves_nothing_of_it(bench, reads):

@@ -185,7 +185,7 @@ def test_a_target_of_another_kind_is_refused(tmp_path):
 
 def test_too_little_memory_is_told_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
-    with pytest.raises(Problem, match="GB of memory"):
+    with pytest.raises(Problem, match="48 MB of memory"):
         Training(source(), MADE_FOR, plan(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 

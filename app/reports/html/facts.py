@@ -17,6 +17,7 @@ from app.run.options import Offer
 from app.run.record import RunRecord
 from app.run.rules import RULES, Rule
 from app.run.settings import OptionValue, RunSettings, Sampling
+from app.run.sizes import bytes_in_words
 
 Row = tuple[str, str]
 
@@ -120,8 +121,15 @@ def _machine(record: RunRecord) -> list[Row]:
         *limits(around),
         *((name, version) for name, version in around.packages.items()),
         ("Peak memory on the target's device", _megabytes(record.peak_bytes)),
+        *_draft_peak(record),
         ("Warm-up", "each model, at each width of its passes, before the first lane"),
     ]
+
+
+def _draft_peak(record: RunRecord) -> list[Row]:
+    """What was held for a draft model on a device of its own."""
+    peak = record.draft_peak_bytes
+    return [] if peak is None else [("Peak memory on the draft model's device", _megabytes(peak))]
 
 
 def _model(facts: ModelFacts) -> list[Row]:
@@ -198,4 +206,4 @@ def _yes(value: bool) -> str:
 
 
 def _megabytes(count: int | None) -> str:
-    return NOTHING if count is None else f"{count / 1e6:.0f} MB"
+    return NOTHING if count is None else bytes_in_words(count)
