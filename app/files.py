@@ -36,6 +36,11 @@ def user_catalogue() -> Path:
     return _user_folder("config") / "models.yaml"
 
 
+def window_choices() -> Path:
+    """What the person has chosen in the window for good."""
+    return _user_folder("config") / "window.ini"
+
+
 def data_folder() -> Path:
     """What was fetched or made and must be kept: model files, the history."""
     return _user_folder("data")
@@ -44,6 +49,11 @@ def data_folder() -> Path:
 def history_file() -> Path:
     """The database of the runs that were kept."""
     return data_folder() / "history.sqlite"
+
+
+def kept_texts_file() -> Path:
+    """The database of the texts that suffix decoding copies from."""
+    return data_folder() / "texts.sqlite"
 
 
 def cache_folder() -> Path:

@@ -25,7 +25,7 @@ import tempfile
 import time
 import tomllib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -226,11 +226,15 @@ def install_steps(place: Place, build: Build, extras: frozenset[str]) -> list[St
     pip += ["--disable-pip-version-check"]
     pinned = [*pip, "--constraint", str(place.constraints)]
     version = torch_version(place.constraints.read_text(encoding="utf-8"))
-    return [
+    steps = [
         Step("Installing torch", [*pinned, *torch_arguments(build, version)]),
         Step("Installing the libraries", [*pinned, *requirements(place, extras)]),
         Step("Installing Foretoken", [*pip, "--no-deps", "--editable", str(place.root)]),
     ]
+    if "test" in extras:
+        compared = [*pinned, "--no-deps", *optional_requirements(place)["compare"]]
+        steps.append(Step("Installing what the tests compare with", compared))
+    return steps
 
 
 def torch_version(constraints: str) -> str:
@@ -243,10 +247,21 @@ def torch_version(constraints: str) -> str:
 
 def requirements(place: Place, extras: frozenset[str]) -> list[str]:
     """The libraries that pyproject.toml names, with those of the extras."""
-    project = tomllib.loads(place.pyproject.read_text(encoding="utf-8"))["project"]
-    optional = project.get("optional-dependencies", {})
-    groups = [project["dependencies"], *(optional[extra] for extra in sorted(extras))]
+    optional = optional_requirements(place)
+    groups = [project(place)["dependencies"], *(optional[extra] for extra in sorted(extras))]
     return [name for group in groups for name in group]
+
+
+def optional_requirements(place: Place) -> dict[str, list[str]]:
+    """What pyproject.toml names for each extra."""
+    found: dict[str, list[str]] = project(place)["optional-dependencies"]
+    return found
+
+
+def project(place: Place) -> dict[str, Any]:
+    """What pyproject.toml says of the project."""
+    found: dict[str, Any] = tomllib.loads(place.pyproject.read_text(encoding="utf-8"))["project"]
+    return found
 
 
 def run_step(step: Step, title: str) -> None:

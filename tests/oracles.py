@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
@@ -57,8 +57,19 @@ def law_of_rounds(
     `drawn` is the law the guesses come from, or a function that says them for certain; `declared`
     is what the verifier is told, the drawn law unless a fault is planted.
     """
+    return law_of_drafts(verifier, target, _drafts(drawn, declared))
+
+
+def law_of_drafts(
+    verifier,
+    target: Table,
+    drafts: Iterable[tuple[tuple[int, ...], float, torch.Tensor | None]],
+) -> dict[tuple[int, ...], float]:
+    """The same for drafts of GAMMA guesses, each with its probability and what the verifier is told
+    of the laws of its guesses.
+    """
     law: dict[tuple[int, ...], float] = dict.fromkeys(law_of_text(target), 0.0)
-    for guesses, weight, laws in _drafts(drawn, declared):
+    for guesses, weight, laws in drafts:
         if weight == 0.0:
             continue
         rows = torch.stack([target[guesses[:place]] for place in range(LENGTH)])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from app.appraisal.by_proposer import COPIES
 from app.run.cost import PassCosts
 from app.run.events import LaneName, Round
 from app.run.figures import speculative_counts
@@ -14,6 +15,11 @@ from app.run.record import RunRecord
 from app.theory.account import Account, Prediction, account, prediction
 from app.theory.costs import StepCosts
 from app.theory.verdict import Measured, Verdict, verdict
+
+_TAKEN_HERE = ("cascade", "early-exit")
+"""Sources of guesses whose costs are taken from the runs: a pass of a cascade may yield several,
+and which layers guess is an option, so that costs of the pair do not tell.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,8 @@ def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCos
 
     A round's overhead is the median of what lies outside the models: sampling, the rule, copies,
     bookkeeping, and guesses that no model makes. Where an n-gram makes some of the guesses, a guess
-    costs as much less on average.
+    costs as much less on average; where it helps a draft model, and at an early exit, a guess costs
+    what it took in these runs.
     """
     if costs is None:
         return None
@@ -78,7 +85,7 @@ def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCos
     drafting = ratio(sum(round_.drafted > 0 for round_ in rounds), len(rounds))
     return StepCosts(
         passes=dict(costs.seconds),
-        draft_step=_made_by_models(rounds) * (costs.draft_step or 0.0),
+        draft_step=_draft_step(rounds, costs),
         overhead=_median(rounds, _outside_models),
         baseline_overhead=_median(_rounds(records, "baseline"), _outside_models),
         idle=1.0 - drafting if drafting else 0.0,
@@ -105,10 +112,19 @@ def _rounds(records: Sequence[RunRecord], lane: LaneName) -> list[Round]:
     ]
 
 
+def _draft_step(rounds: Sequence[Round], costs: PassCosts) -> float:
+    """Mean seconds for one more guess."""
+    own = [round_ for round_ in rounds if round_.source in _TAKEN_HERE]
+    if own:
+        spent = sum(one.phases.draft_calls - one.phases.draft_prompt for one in own)
+        return max(spent, 0.0) / sum(one.drafted for one in own)
+    return _made_by_models(rounds) * (costs.draft_step or 0.0)
+
+
 def _made_by_models(rounds: Sequence[Round]) -> float:
-    """The share of the guesses that did not come from an n-gram, which costs no step."""
+    """The share of the guesses that were not copied, which costs no step."""
     guesses = sum(round_.drafted for round_ in rounds)
-    copied = sum(round_.drafted for round_ in rounds if round_.source == "ngram")
+    copied = sum(round_.drafted for round_ in rounds if round_.source in COPIES)
     return 1.0 - (ratio(copied, guesses) or 0.0)
 
 

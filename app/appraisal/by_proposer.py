@@ -8,8 +8,21 @@ from app.run.events import Round
 from app.run.metrics import Counts
 from app.run.record import RunRecord
 
-PROPOSERS: dict[str, str] = {"ngram": "n-gram", "draft-model": "draft model", "head": "head"}
+PROPOSERS: dict[str, str] = {
+    "ngram": "n-gram",
+    "suffix": "suffix decoding, this text",
+    "suffix-earlier": "suffix decoding, earlier texts",
+    "draft-model": "draft model",
+    "cascade": "draft model with n-grams",
+    "early-exit": "early exit",
+    "tli": "shared tokens (TLI)",
+    "slem": "text cut anew (SLEM)",
+    "head": "head",
+}
 """The sources of guesses, in words."""
+
+COPIES = ("ngram", "suffix", "suffix-earlier")
+"""Those whose guesses cost no step of a model."""
 
 
 class ProposerRow(msgspec.Struct, frozen=True):

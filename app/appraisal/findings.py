@@ -29,7 +29,7 @@ def findings(record: RunRecord) -> list[Finding]:
     """Verdict, costs, prediction and account of a record."""
     found = appraise(record)
     costs = record.costs
-    rows = [Finding("Verdict", found.verdict.text, _VERDICT), *_split(record)]
+    rows = [Finding("Verdict", found.verdict.text, _VERDICT), *_split(record), *_outgrown(record)]
     if costs is None:
         return [*rows, Finding("Cost of passes", NOT_COSTED, _COSTS)]
     rows += _costs(record, costs)
@@ -47,6 +47,14 @@ def _split(record: RunRecord) -> Iterator[Finding]:
         if row.source:
             told += f", {decimal(row.counts.conditional_acceptance)} of tested kept"
         yield Finding(f"Guessed by {row.label}" if row.source else "No guess", told, _SPLIT)
+
+
+def _outgrown(record: RunRecord) -> Iterator[Finding]:
+    """A row for a text that a draft model could not read to its end."""
+    rounds = [one for each in record.repetitions("speculative") for one in each.rounds]
+    plain = sum(one.outgrown for one in rounds)
+    if plain:
+        yield Finding("Draft's context full", f"{plain} of {len(rounds)} loops", _OUTGROWN)
 
 
 def _costs(record: RunRecord, costs: PassCosts) -> Iterator[Finding]:
@@ -117,6 +125,10 @@ _COSTS = "Seconds of a target pass by its width, and of a step of the draft, on 
 _SPLIT = (
     "The loops of one proposer alone: their share of all loops, M/R tokens a loop, and A/T, the "
     "share of its tested guesses that was kept."
+)
+_OUTGROWN = (
+    "Loops in which nothing was guessed, as the text had outgrown the draft model's own context, "
+    "which is shorter than the target's."
 )
 _VERIFY = (
     "T(γ + 1) / T(1): what a pass over a whole draft costs in passes of one row, medians measured "

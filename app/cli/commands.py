@@ -24,6 +24,7 @@ from app.cli.auditing import run_audit
 from app.cli.benching import run_bench_study
 from app.cli.catalogued import catalogue as load_catalogue
 from app.cli.elsewhere import show_recipes
+from app.cli.kept_texts import texts
 from app.cli.model_commands import models
 from app.cli.running import check_reports, run_study
 from app.cli.screen import remarks, results, say
@@ -94,6 +95,7 @@ OFFLOAD_HELP = (
 )
 
 terminal.add_typer(models, name="models")
+terminal.command()(texts)
 
 
 def _version(asked: bool) -> None:

@@ -123,6 +123,7 @@ def show_places(console: Console) -> None:
         "Your models.yaml": files.user_catalogue(),
         "Shipped models.yaml": files.shipped_catalogue(),
         "History": files.history_file(),
+        "Kept texts": files.kept_texts_file(),
     }
     for name, path in (places | folders).items():
         size = ""

@@ -36,8 +36,7 @@ def show_overview(console: Console, found: Overview, own_catalogue: Path) -> Non
     say(console, "Gated: its hub asks you to accept a licence first. ?: not known.")
     for model in ordered:
         if model.fault:
-            style = Style() if model.entry.not_run else Style(color="red")
-            say(console, f"{model.entry.name}: {model.entry.not_run or model.fault}", style=style)
+            say(console, f"{model.entry.name}: {model.fault}", style=Style(color="red"))
     say(console, f"Your own entries go into {own_catalogue}")
 
 
@@ -71,7 +70,7 @@ def _model_row(model: ModelStanding) -> tuple[str, ...]:
         _parameters(entry),
         entry.licence or _UNKNOWN,
         _GATED[entry.gated if isinstance(entry.source, HubSource) else False],
-        "not run yet" if entry.not_run else model.standing,
+        model.standing,
         _size(size),
     )
 

@@ -60,6 +60,9 @@ class Draft:
     """Why drafting ended before its limit; empty if it did not."""
     finite: Tensor | None = None
     """Whether the draft model's numbers could be used, a bool []; None without a model."""
+    room: int | None = None
+    """The most that could be guessed, where the draft model's own context held fewer tokens than
+    were asked for; None where it did not."""
 
     def __len__(self) -> int:
         return len(self.block)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from app.decoding.contracts import Answer, Read, Request, Role, Unread
 from app.decoding.loop import LaneEvent, Steps
+from app.models.early_exit import ExitSession
 from app.models.exhausted import memory_guard
 from app.models.head_session import HeadSession
 from app.models.session import Session
@@ -29,7 +30,7 @@ class Reader(Protocol):
 class Sessions:
     """Answers with real sessions: one for each model that the lane asks."""
 
-    def __init__(self, sessions: Mapping[Role, Session | HeadSession]) -> None:
+    def __init__(self, sessions: Mapping[Role, Session | HeadSession | ExitSession]) -> None:
         self._sessions = sessions
 
     @property

@@ -169,6 +169,8 @@ class _Loop:
         limit, limited_by = self._limit(round_)
         asking = lane.proposer.propose(lane.text.ids, limit=limit, round_=lane.first_draw + round_)
         draft: Draft = yield from watch.propose(asking)
+        if draft.room is not None:
+            limit, limited_by = draft.room, "draft's context"
         reading = yield from watch.verify(
             Read("target", lane.text.ids, len(lane.text.ids), draft.block, rows=len(draft) + 1)
         )

@@ -279,6 +279,16 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("scheme_dark", "Always dark", "", "theme.go_dark", "view", "Stay dark."),
     ActionSpec("scheme_light", "Always light", "", "theme.go_light", "view", "Stay light."),
     ActionSpec(
+        "updates",
+        "Look for a newer version at the start",
+        "",
+        "updates.set_wanted",
+        "program",
+        "Read at every start what the newest release says of itself, and tell if it is newer; "
+        "nothing is downloaded. Off unless you switch it on.",
+        checkable=True,
+    ),
+    ActionSpec(
         "release",
         "Release models",
         "Ctrl+Shift+M",
@@ -286,6 +296,14 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "program",
         "Let go of the models that are loaded, and give their memory back; the next run loads "
         "what it needs.",
+    ),
+    ActionSpec(
+        "forget_texts",
+        "Kept texts…",
+        "",
+        "texts.forget",
+        "program",
+        "Tell how much of earlier runs is kept for suffix decoding to copy from, and let it go.",
     ),
     ActionSpec(
         "restart",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
@@ -14,6 +14,7 @@ from app.engine.client import EngineClient
 from app.gui.crash import begin_log, install_crash_dialog
 from app.gui.display import obstacle
 from app.gui.engine_link import EngineLink
+from app.gui.one_window import OneWindow
 from app.gui.theme import Theme
 from app.gui.window import MainWindow
 from app.library.catalogue import load_catalogue
@@ -30,10 +31,27 @@ def main() -> int:
     application.setApplicationName("Foretoken")
     application.setDesktopFileName("foretoken")
     application.setWindowIcon(QIcon(str(files.resource("icons/foretoken.svg"))))
+    place = OneWindow(files.data_folder(), application)
+    if not place.take():
+        print("Foretoken is open already; its window is brought to the front.")
+        return 0
     theme = Theme(application)
     catalogue = load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
     window = MainWindow(EngineLink(EngineClient()), catalogue, theme, history=files.history_file())
-    return show(application, window)
+    place.shows_with(lambda: bring_to_front(application, window))
+    try:
+        return show(application, window)
+    finally:
+        place.leave()
+
+
+def bring_to_front(application: QApplication, window: MainWindow) -> None:
+    """Puts the window before all others; where the system forbids it, its entry asks for a look."""
+    window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
+    window.show()
+    window.raise_()
+    window.activateWindow()
+    application.alert(window)
 
 
 def show(application: QApplication, window: MainWindow) -> int:

@@ -9,6 +9,7 @@ from app.gui.engine_link import EngineLink
 from app.gui.kept_runs import KeptRuns
 from app.gui.playground import Playground
 from app.gui.shown_run import ShownRun
+from app.run.methods import unkept
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
@@ -40,12 +41,13 @@ class Running(QObject):
     def start(self, settings: RunSettings, *, of: str = "") -> None:
         """Runs settings (those `of` an earlier run), or shows what is wrong with them."""
         self.called.emit()
+        private = self._page.prompt.private.isChecked() or self.shown.is_private(of)
         try:
-            run = self._link.run(settings)
+            run = self._link.run(unkept(settings) if private else settings)
         except Problem as problem:
             self._page.notice.show_trouble(problem.message, problem.remedy)
             return
-        if self._page.prompt.private.isChecked() or self.shown.is_private(of):
+        if private:
             self.shown.keep_private(run)
         self.changed.emit()
 

@@ -33,6 +33,8 @@ class LaneSeries:
         self.acceptance, self.recent_acceptance = array("d"), array("d")
         self.tokens_per_loop, self.committed = array("d"), array("d")
         self.written, self.recent_speed = array("d"), array("d")
+        self.outgrown = array("d")
+        """1 for a round that is plain because the draft's context is full."""
         self._reached: list[int] = []
         self._accepted_at: list[int] = []
         self._drafting_rounds = 0
@@ -69,6 +71,7 @@ class LaneSeries:
         settled = len(self._recent) >= _SETTLED
         self.recent_speed.append(_drawn(ratio(sums[2], sums[3]) if settled else None))
         self.committed.append(committed)
+        self.outgrown.append(round_.outgrown)
         self.written.append(written)
         self.tokens_per_loop.append(_drawn(ratio(written, len(self.committed))))
         self._take_positions(accepted, accepted + round_.count("rejected"), drafted)

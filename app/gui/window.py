@@ -30,10 +30,12 @@ from app.gui.running import Running
 from app.gui.runs_desk import RunsDesk
 from app.gui.runs_page import RunsPage
 from app.gui.slow_clock import Part, SlowClock
+from app.gui.texts_desk import TextsDesk
 from app.gui.theme import Theme
 from app.gui.top_bar import TopBar
 from app.gui.train_desk import TRAINING, TrainDesk
 from app.gui.train_page import TrainPage
+from app.gui.updates import Updates
 from app.library.catalogue import Catalogue
 from app.run.auditing import Audited
 from app.run.events import (
@@ -88,6 +90,7 @@ class MainWindow(QMainWindow):
         self.desk = RunsDesk(self, self.kept)
         self.train = TrainPage(catalogue, theme.colours, files.data_folder() / "trained")
         self.training = TrainDesk(link, self.train, self.background, catalogue)
+        self.updates = Updates(files.window_choices(), self.page.notice, self.background)
         self.action = make_actions(self)
         self.bar = TopBar(self.action)
         self.runs = RunsPage(self.action, theme.colours)
@@ -102,6 +105,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self.pages)
         notice, opened = self.page.notice, self.running.open
         self._reports = ReportExchange(self, notice, self.background, opened=opened)
+        self.texts = TextsDesk(self, notice, self.background, files.kept_texts_file())
         self._make_clocks()
         self._connect()
         for fault in catalogue.faults[:1]:
@@ -119,6 +123,7 @@ class MainWindow(QMainWindow):
         self.start_clocks()
         self.running.prepare()
         self.standings.look()
+        self.updates.look()
 
     def frame(self) -> None:
         """The fast clock: takes in what has come, and renews what is due."""
@@ -393,6 +398,7 @@ class MainWindow(QMainWindow):
         page.form.speculation.toggled.connect(self.action["speculation"].setChecked)
         self.action["speculation"].setChecked(page.form.speculation.isChecked())
         self.action["charts"].setChecked(True)
+        self.action["updates"].setChecked(self.updates.wanted)
 
     def _connect_models(self) -> None:
         stock = self.stock

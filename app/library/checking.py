@@ -18,7 +18,8 @@ from app.library.local_folder import find_on_disk
 from app.library.preflight import check
 from app.library.scan_candidates import Candidate, Kind
 from app.library.sources import look
-from app.library.wheel import unpacked_member
+from app.library.wheel import member_here
+from app.run.methods import Method
 from app.run.problems import Problem
 
 
@@ -94,7 +95,11 @@ def _check_pair(catalogue: Catalogue, pair: PairEntry) -> Check:
         return Check(checked, said if len(checked) > 1 else "")
     if len(checked) == 1:
         return Check(checked)
-    found = [_fit(models["target"], one) for role, one in models.items() if role != "target"]
+    found = [
+        _fit(models["target"], one, Method.named(pair.method))
+        for role, one in models.items()
+        if role != "target"
+    ]
     refused = [one for one in found if not one.fits]
     if refused:
         return msgspec.structs.replace(refused[0], models=checked)
@@ -107,8 +112,8 @@ def _and(roles: Iterable[str]) -> str:
     return " and ".join(role for role in roles if role != "target")
 
 
-def _fit(target: Checked, other: Checked) -> Check:
-    """Whether a draft or a head can guess for a target."""
+def _fit(target: Checked, other: Checked, method: Method) -> Check:
+    """Whether a draft or a head can guess for a target with this method."""
     assert target.model is not None
     assert other.model is not None
     unread = [one.name for one in (target, other) if one.model and one.model.path.is_file()]
@@ -125,6 +130,9 @@ def _fit(target: Checked, other: Checked) -> Check:
     if not found.fits:
         said = f"They cannot work as a pair: {found.reason}"
         return Check((), said, found.remedy, fits=False)
+    if not found.same_ids and method.drafter == "model" and not method.any_vocabulary:
+        said = f"The method {method.name} needs the same ids for both: {found.reason}"
+        return Check((), said, "Write `method: tli`, or `slem`.", fits=False)
     return Check((), warnings=found.warnings)
 
 
@@ -136,8 +144,7 @@ def _check_entry(entry: ModelEntry, role: str) -> Checked:
         if place is None and isinstance(source, FolderSource):
             place = find_on_disk(source.path)
         elif place is None and isinstance(source, WheelSource):
-            member = unpacked_member(source)
-            place = member if member.is_file() else None
+            place = member_here(source)
         elif place is None and isinstance(source, HubSource):
             place = find_in_cache(source)
     except Problem as problem:

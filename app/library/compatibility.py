@@ -21,14 +21,16 @@ from app.library.vocabulary_pair import Differing, cut_differently, differing, o
 from app.run.problems import Problem
 
 _ENOUGH = 0.5
-"""The share of a draft's tokens that a target of another vocabulary has to know."""
+"""The share of a draft's tokens that a target of another vocabulary has to know for them to guess
+within the shared ones."""
 _REMEDY = "Choose a draft model of the target's own family, or the n-gram method."
 
 
 class Compatibility(msgspec.Struct, frozen=True):
     """Whether a draft may guess for a target, why not, and what to know if it may."""
 
-    verdict: Literal["same", "refused"]
+    verdict: Literal["same", "differs", "refused"]
+    """`differs`: of another vocabulary, for the methods that are made for it."""
     reason: str = ""
     remedy: str = ""
     warnings: tuple[str, ...] = ()
@@ -41,7 +43,8 @@ def compare(target_folder: Path, draft_folder: Path) -> Compatibility:
         if side.reason:
             raise Problem(side.reason, side.remedy)
     if found.fits:
-        return Compatibility("same", warnings=found.warnings)
+        verdict: Literal["same", "differs"] = "same" if found.same_ids else "differs"
+        return Compatibility(verdict, found.reason, warnings=found.warnings)
     return Compatibility("refused", found.reason, found.remedy)
 
 
@@ -115,7 +118,7 @@ def _compared(target: _Model, draft: _Model) -> CompatibilityReport:
         found = _without_ids(target, draft)
     warnings = (
         *found.warnings,
-        *_end_warning(target.facts, draft.facts),
+        *(_end_warning(target.facts, draft.facts) if found.same_ids else ()),
         *_context_warning(target.facts, draft.facts),
         *_speed_warning(target.facts, draft.facts),
     )
@@ -165,12 +168,17 @@ def _by_overlap(
         f"are the target's too, of the target's {shared.of_target:.0%} the draft's"
     )
     enough = shared.of_draft >= _ENOUGH
-    ending = "; this version cannot run such a pair yet." if enough else ": too few."
+    methods = "tli, or slem" if enough else "slem: too few tokens are shared for tli"
+    warning = (
+        f"The draft reads another vocabulary: {shared.of_draft:.1%} of its tokens are the target's "
+        f"too, and {shared.of_target:.1%} of the target's are its. Methods for it: {methods}."
+    )
     return msgspec.structs.replace(
         found,
-        verdict="fits by intersection" if enough else "cannot",
-        reason=reason + ending,
+        verdict="fits by intersection" if enough else "fits by text",
+        reason=f"{reason}.",
         overlap=shared,
+        warnings=(warning,),
     )
 
 

@@ -7,9 +7,10 @@ from typing import Literal
 
 import msgspec
 
-Verdict = Literal["fits", "fits by intersection", "cannot"]
-"""`fits by intersection`: their vocabularies differ, but they share enough tokens for a method of
-drafts from another vocabulary, which this version does not have."""
+Verdict = Literal["fits", "fits by intersection", "fits by text", "cannot"]
+"""Where their vocabularies differ: `fits by intersection` if they share enough tokens for a draft
+that guesses within those (tli), `fits by text` if they do not, and only text that is cut anew
+leads from one to the other (slem)."""
 Template = Literal[
     "same", "differs", "only the target has one", "only the draft has one", "neither has one"
 ]
@@ -89,7 +90,12 @@ class CompatibilityReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fits(self) -> bool:
-        """Whether this version can run the two as a pair."""
+        """Whether the two can be run as a pair, be it with methods for different vocabularies."""
+        return self.verdict != "cannot"
+
+    @property
+    def same_ids(self) -> bool:
+        """Whether ids mean the same to both, so that every method of a draft model can be used."""
         return self.verdict == "fits"
 
     @property

@@ -57,8 +57,8 @@ class ResourceSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
 Source = WheelSource | FolderSource | HubSource | ResourceSource
 
 EntryKind = Literal["model", "eagle-3"]
-"""`model`: a language model, or a draft head of this program's own. `eagle-3`: a published EAGLE-3
-head, listed so that it is known of; this version does not run it."""
+"""What an entry is known to be before it is fetched: `eagle-3` is a published EAGLE-3 head, `model`
+anything else. Once it is here, its files say."""
 
 
 class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,11 +78,6 @@ class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Its sizes, where the catalogue knows them all."""
     facts_from: str = ""
     """Where licence, sizes and the rest were read."""
-
-    @property
-    def not_run(self) -> str:
-        """Why this version does not run it; empty for what it runs."""
-        return "" if self.kind == "model" else "EAGLE-3 heads are not run by this version yet."
 
 
 class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,7 +112,8 @@ class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def offers(self, drafter: Drafter) -> bool:
         """Whether it has what a method asks for guesses."""
-        return {"nothing": True, "model": bool(self.draft), "head": bool(self.head)}[drafter]
+        named = {"model": self.draft, "head": self.head}
+        return drafter not in named or named[drafter] is not None
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

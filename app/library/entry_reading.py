@@ -58,14 +58,10 @@ class PlacedPair(msgspec.Struct, frozen=True):
 
     def faults(self, models: Mapping[str, ModelEntry]) -> list[Fault]:
         """The faults of the names that are no usable models; empty for a usable pair."""
-        unusable = {
-            name: models[name].not_run if name in models else nearest(name, models)
-            for name, _ in self.names
-        }
         return [
-            msgspec.structs.replace(fault, remedy=unusable[name])
+            msgspec.structs.replace(fault, remedy=nearest(name, models))
             for name, fault in self.names
-            if unusable[name]
+            if name not in models
         ]
 
 

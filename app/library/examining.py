@@ -141,11 +141,10 @@ def _with_unfinished(folder: Path, problem: Problem) -> Problem:
 
 def _head(told: Examined) -> Examined:
     facts = check_head(told.path)
-    kinds = {place.dtype for place in facts.weights.tensors.values()}
     return msgspec.structs.replace(
         told,
-        architecture=f"draft head for {facts.description.target.title}",
-        parameters=sum(place.elements for place in facts.weights.tensors.values()),
-        quantisation=", ".join(sorted(kinds)),
+        architecture=facts.name,
+        parameters=sum(place.elements for place in facts.tensors.values()),
+        quantisation=facts.stored,
         loads=True,
     )

@@ -1,8 +1,9 @@
-"""A draft head as it lies in a folder: its description, its vocabulary and its weights.
+"""A draft head as it lies in a folder, in this program's own format or in a published one.
 
-`head.json` says what the head is and what target it was made for; `head.safetensors` holds what was
-trained, by the names of `DraftHead`'s parts, and `draft_to_target`: the id of each token that it
-can guess, ascending. Embeddings and output rows are the target's own and are not in the files.
+Of its own, `head.json` says what the head is and what target it was made for; `head.safetensors`
+holds what was trained, by the names of `DraftHead`'s parts, and `draft_to_target`: the id of each
+token that it can guess, ascending. Embeddings and output rows are the target's own and are not in
+the files.
 """
 
 from __future__ import annotations
@@ -13,13 +14,24 @@ from typing import Literal
 
 import msgspec
 
+from app.library.eagle_folder import EagleForm, check_eagle, is_eagle
+from app.library.eagle_folder import size_of as eagle_size
+from app.library.head_size import HeadSize
 from app.library.json_text import decode
 from app.library.preflight import FolderFacts
-from app.library.weight_files import WeightFile, read_header
+from app.library.weight_files import TensorPlace, WeightFile, read_header
 from app.run.problems import Problem
 
 DESCRIPTION = "head.json"
 WEIGHTS = "head.safetensors"
+
+TARGETS = {
+    "llama": "LlamaForCausalLM",
+    "mistral": "MistralForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+}
+"""Kinds of targets that a head can guess for; their logits are their output layer's answer."""
 
 _FINGERPRINTED = 1 << 20
 """Bytes of each weight file that a fingerprint is made of, its header among them."""
@@ -41,6 +53,17 @@ class HeadShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether queries and keys have norms (Qwen3)."""
     vocabulary: int
     """Tokens that it can guess."""
+
+    @property
+    def size(self) -> HeadSize:
+        """The memory that such a head takes, with its copy of the output rows that it needs."""
+        vectors = self.hidden * self.head_size * 2 * (self.heads + self.shared_heads)
+        inside = 3 * self.hidden * self.intermediate
+        return HeadSize(
+            weights=2 * self.hidden**2 + vectors + inside + self.hidden * self.vocabulary,
+            kept=2 * self.shared_heads * self.head_size,
+            features=self.hidden,
+        )
 
 
 class MadeFor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,17 +90,62 @@ class HeadFacts(msgspec.Struct, frozen=True):
     """A head's folder that has passed every check made before loading."""
 
     folder: Path
-    description: HeadDescription
-    weights: WeightFile
+    description: HeadDescription | EagleForm
+    files: tuple[WeightFile, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is called in figures and reports."""
+        described = self.description
+        if isinstance(described, HeadDescription):
+            return f"draft head for {described.target.title}"
+        return f"{described.kind.upper()} head for {described.title}"
+
+    @property
+    def size(self) -> HeadSize:
+        """The memory that it takes."""
+        described = self.description
+        if isinstance(described, HeadDescription):
+            return described.shape.size
+        return eagle_size(described, self.files)
+
+    @property
+    def stored(self) -> str:
+        """How its weights are held in the files."""
+        kinds = {place.dtype for place in self.tensors.values()}
+        return ", ".join(sorted(kind for kind in kinds if kind.startswith(("F", "BF"))))
+
+    @property
+    def tensors(self) -> dict[str, TensorPlace]:
+        """What its weight files name."""
+        return {name: place for file in self.files for name, place in file.tensors.items()}
 
 
 def is_head(folder: Path) -> bool:
     """Whether a folder holds a draft head."""
+    return is_own_head(folder) or is_eagle(folder)
+
+
+def is_own_head(folder: Path) -> bool:
+    """Whether a folder holds a draft head in this program's own format."""
     return (folder / DESCRIPTION).is_file()
 
 
 def check_head(folder: Path) -> HeadFacts:
-    """Reads a head's description and the header of its weights. Raises Problem if it is broken."""
+    """Reads what a head says of itself and the headers of its weights. Raises Problem if it is
+    broken, or of a kind that cannot be run.
+    """
+    if not is_own_head(folder) and (folder / "config.json").is_file():
+        return HeadFacts(folder, *check_eagle(folder))
+    description, file = check_own_head(folder)
+    return HeadFacts(folder, description, (file,))
+
+
+def check_own_head(folder: Path) -> tuple[HeadDescription, WeightFile]:
+    """What a head of this program's own says of itself, and the header of its weights.
+
+    Raises Problem if it is broken.
+    """
     file = folder / DESCRIPTION
     try:
         description = decode(file.read_bytes(), HeadDescription)
@@ -88,14 +156,19 @@ def check_head(folder: Path) -> HeadFacts:
         ) from None
     except msgspec.DecodeError as error:
         raise Problem(f"{file} describes no draft head: {error}.", "Get it again.") from None
-    return HeadFacts(folder, description, read_header(folder / WEIGHTS))
+    return description, read_header(folder / WEIGHTS)
 
 
 def refuse_unfit(head: HeadFacts, target: FolderFacts) -> str:
-    """A warning if the head was made for other weights; empty if for these.
+    """A warning if the head was made for other weights; empty if for these, or if none can tell.
 
     Raises Problem if it cannot work with this target at all.
     """
+    if target.model_type not in TARGETS:
+        raise no_head_for(target.model_type)
+    if isinstance(head.description, EagleForm):
+        _refuse_unfit_eagle(head, head.description, target)
+        return ""
     made, shape = head.description.target, head.description.shape
     fits = shape.hidden == target.hidden and made.vocabulary == target.vocabulary
     if not fits:
@@ -111,6 +184,27 @@ def refuse_unfit(head: HeadFacts, target: FolderFacts) -> str:
         f"The draft head was trained for other weights ({made.title}): the text stays right, but "
         "fewer guesses may be kept."
     )
+
+
+def no_head_for(kind: str) -> Problem:
+    """The refusal of a target of a kind that no head can guess for."""
+    return Problem(
+        f"A draft head cannot guess for a target of the kind {kind!r}.",
+        f"It can for {', '.join(TARGETS)}; another target can use n-grams or a draft model.",
+    )
+
+
+def _refuse_unfit_eagle(head: HeadFacts, form: EagleForm, target: FolderFacts) -> None:
+    """Raises Problem for a target of other sizes than the head was made for."""
+    made = (form.target_hidden, form.target_vocabulary)
+    if made != (target.hidden, target.vocabulary):
+        raise Problem(
+            f"The {head.name} in {head.folder} reads features of {made[0]} numbers and knows "
+            f"{made[1]} tokens; this target has {target.hidden} and {target.vocabulary}.",
+            "Choose its own target, or another head.",
+        )
+    if target.layers is not None and form.kind == "eagle-3":
+        form.layers_of(target.layers)
 
 
 def fingerprint(target: FolderFacts) -> str:

@@ -69,7 +69,8 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     def is_head(self) -> bool:
         """Whether it is a draft head, as far as is known."""
         known = self.examined is not None and self.examined.kind == "draft head"
-        return known or self.roles == ("head",)
+        told = self.entry is not None and self.entry.kind != "model"
+        return known or told or self.roles == ("head",)
 
     @property
     def path(self) -> Path | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from app.library.head_folder import HeadShape
+from app.library.head_size import HeadSize
 from app.library.model_size import ModelSize
 from app.run.methods import Drafter
 from app.run.settings import Precision
@@ -88,7 +88,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: the target's."""
     same_weights: bool = False
     """Whether the draft model is the target's own files."""
-    head: HeadShape | None = None
+    head: HeadSize | None = None
     drafter: Drafter = "nothing"
     """What the method asks for guesses; whatever the pair has besides is loaded all the same."""
     tokens: int
@@ -190,14 +190,7 @@ def _draft_weights(plan: Plan) -> int:
 
 
 def _head_weights(plan: Plan) -> int:
-    """A head's own weights, and its copy of the output rows of the tokens that it can guess."""
-    head = plan.head
-    if head is None:
-        return 0
-    vectors = head.hidden * head.head_size * 2 * (head.heads + head.shared_heads)
-    inside = 3 * head.hidden * head.intermediate
-    numbers = 2 * head.hidden**2 + vectors + inside + head.hidden * head.vocabulary
-    return numbers * _bytes(plan.precision)
+    return plan.head.weights * _bytes(plan.precision) if plan.head else 0
 
 
 def _caches(plan: Plan) -> tuple[int, int]:
@@ -210,8 +203,8 @@ def _caches(plan: Plan) -> tuple[int, int]:
         tokens = min(tokens, plan.draft.shape.context_length or tokens)
         ahead = cache_bytes(plan.draft, plan.draft_precision, tokens)
     if plan.drafter == "head" and plan.head is not None:
-        held = 2 * plan.head.shared_heads * plan.head.head_size * _room(tokens)
-        features = plan.head.hidden * tokens
+        held = plan.head.kept * _room(tokens)
+        features = plan.head.features * tokens
         fast += (held + features) * _bytes(plan.precision)
     if not plan.baseline:
         return fast, ahead

@@ -9,12 +9,13 @@ import msgspec
 
 from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, ModelEntry, PairEntry, WheelSource
-from app.library.head_folder import HeadShape, check_head
+from app.library.head_folder import check_head
+from app.library.head_size import HeadSize
 from app.library.local_folder import find_on_disk
 from app.library.memory import Plan, never_on
 from app.library.model_size import ModelSize, size_of, size_of_shape
 from app.library.sources import look
-from app.library.wheel import unpacked_member
+from app.library.wheel import member_here
 from app.run.methods import Method
 from app.run.preparation import DeviceMemory
 from app.run.problems import Problem
@@ -27,7 +28,7 @@ class PairSizes(msgspec.Struct, frozen=True):
     entry: PairEntry
     target: ModelSize
     draft: ModelSize | None
-    head: HeadShape | None
+    head: HeadSize | None
     same_weights: bool
 
 
@@ -57,7 +58,7 @@ def sizes_of(catalogue: Catalogue, pair: str) -> PairSizes:
         entry,
         model_size(target),
         model_size(draft) if draft else None,
-        check_head(folder).description.shape if folder else None,
+        check_head(folder).size if folder else None,
         same_weights=draft is not None and draft.source == target.source,
     )
 
@@ -101,8 +102,9 @@ def model_size(entry: ModelEntry) -> ModelSize:
     source = entry.source
     if isinstance(source, FolderSource):
         return size_of(find_on_disk(source.path))
-    if isinstance(source, WheelSource) and unpacked_member(source).is_file():
-        return size_of(unpacked_member(source))
+    member = member_here(source) if isinstance(source, WheelSource) else None
+    if member is not None:
+        return size_of(member)
     if entry.shape is not None:
         return size_of_shape(entry.shape)
     raise Problem(

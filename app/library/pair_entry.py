@@ -6,18 +6,21 @@ from collections.abc import Container
 from typing import Literal
 
 from app.library.catalogue import Catalogue
+from app.library.compatibility import report
 from app.library.converted import plain_name
 from app.library.entries import ModelEntry
 from app.library.offer import Offer, Section, free_name, offered_name, written_model
+from app.library.sources import locate
 
 Role = Literal["draft", "head"]
 """What guesses ahead of a target: a model of its own, or a head that reads what it thinks."""
 
 _METHODS: dict[Role | None, str] = {
     None: "ngram",
-    "draft": "draft-model",
     "head": "ngram-else-head",
 }
+_ANY_VOCABULARY = {"fits by intersection": "tli", "fits by text": "slem"}
+"""Methods of a draft that reads another vocabulary, by what it and its target are to each other."""
 _LENGTHS: dict[Role | None, int] = {None: 8, "draft": 4, "head": 8}
 """Draft lengths: copies may be long, and a head has a length of its own."""
 
@@ -47,7 +50,8 @@ def pair_offer(
         return name
 
     first = named(target)
-    pair: dict[str, object] = {"target": first, "method": _METHODS[role]}
+    method = _draft_method(target, guesser) if role == "draft" else _METHODS[role]
+    pair: dict[str, object] = {"target": first, "method": method}
     name, title = f"{first}-ngram", f"{target.title}, n-gram"
     if guesser is not None:
         assert role is not None
@@ -78,6 +82,14 @@ def known_pair(
         if pair.target == first and (role is None or getattr(pair, role) == second)
     ]
     return catalogue.default if catalogue.default in fitting else next(iter(fitting), None)
+
+
+def _draft_method(target: ModelEntry, draft: ModelEntry | None) -> str:
+    """What a draft model is asked by, as far as the files on this machine tell."""
+    folders = [locate(entry) for entry in (target, draft) if entry is not None]
+    found = [folder for folder in folders if folder is not None]
+    verdict = report(found[0], found[1]).verdict if len(found) == 2 else "fits"
+    return _ANY_VOCABULARY.get(verdict, "draft-model")
 
 
 class _Taken(Container[str]):

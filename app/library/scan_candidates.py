@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from app.library.eagle_folder import is_eagle
 from app.library.entries import FolderSource, HubSource
 from app.library.head_folder import DESCRIPTION
 from app.library.scan_walk import Folder
@@ -42,7 +43,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 def candidates_in(folder: Folder, place: str, *, title: str = "") -> Iterator[Candidate]:
     """The models that lie directly in a folder; `title` is used for a folder of weights."""
     title = title or folder.path.name or str(folder.path)
-    if DESCRIPTION in folder.files:
+    if DESCRIPTION in folder.files or ("config.json" in folder.files and is_eagle(folder.path)):
         yield Candidate(title=title, place=place, path=folder.path, kind="draft head")
     elif "model_index.json" in folder.files:
         yield Candidate(

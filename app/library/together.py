@@ -30,7 +30,7 @@ def together(target: ModelEntry, guesser: ModelEntry, *, role: Role) -> Together
     missing = [entry.title for entry in (target, guesser) if is_download_needed(entry)]
     if missing:
         return Together("open", f"Told once {missing[0]} is on this machine.")
-    method = "draft-model" if role == "draft" else "head"
+    method = "slem" if role == "draft" else "head"  # any vocabulary is a draft's for that
     draft, head = (guesser.name, None) if role == "draft" else (None, guesser.name)
     pair = PairEntry(_NAME, _NAME, target.name, method, draft=draft, head=head)
     models = tuple(dict.fromkeys((target, guesser)))
@@ -57,5 +57,5 @@ def _judged(check: Check, role: Role | None) -> Together:
         return Together("cannot", check.together, check.remedy)
     if any(one.model is not None and one.model.path.is_file() for one in check.models):
         return Together("open", check.together)
-    same = {"draft": "Every id means the same to both.", "head": "It was trained for this target."}
+    same = {"draft": "Every id means the same to both.", "head": "It fits this target."}
     return Together("fits", " ".join(check.warnings) or same.get(role or "", ""))

@@ -10,7 +10,7 @@ import msgspec
 
 from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, ModelEntry
-from app.library.head_folder import check_head, fingerprint, is_head
+from app.library.head_folder import check_own_head, fingerprint, is_own_head
 from app.library.json_text import decode
 from app.library.preflight import check
 from app.library.prompts import read_prompts
@@ -66,7 +66,8 @@ def look_at(catalogue: Catalogue, wanted: Teach) -> Found:
     claimed = read_claim(folder)
     if claimed is None:
         return Found(begun=False)
-    head = check_head(folder / HEAD) if is_head(folder / HEAD) else None
+    head = folder / HEAD
+    described = check_own_head(head)[0] if is_own_head(head) else None
     entry = target_entry(catalogue, wanted.target)
     place = locate(entry)
     target = check(place) if place else None
@@ -79,9 +80,9 @@ def look_at(catalogue: Catalogue, wanted: Teach) -> Found:
         draft_vocabulary=min(most, target.vocabulary if target else most),
     )
     different = tuple(differences(claimed.identity, ours))
-    if head is None:
+    if described is None:
         return Found(begun=True, different=different)
-    return Found(True, different, head.folder, head.description.trained)
+    return Found(True, different, head, described.trained)
 
 
 def read_claim(folder: Path) -> Claimed | None:

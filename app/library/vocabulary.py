@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -59,15 +58,42 @@ class Vocabulary:
         proper = vocab.get(token) if isinstance(vocab, dict) else None
         return next(ids, proper)
 
-    def spellings(self) -> frozenset[bytes]:
-        """The text of every token but the special ones, as bytes, so that kinds can be compared."""
-        added = {token.id: token for token in self._file.added_tokens}
-        plain = (one.content.encode() for one in added.values() if not one.special)
-        proper = (token for id_, token in self.tokens.items() if id_ not in added)
-        byte_level = any(
-            b'"ByteLevel"' in bytes(part) for part in (self._file.pre_tokenizer, self._file.decoder)
-        )
-        return frozenset([*plain, *(_from_letters(proper) if byte_level else _from_text(proper))])
+    @property
+    def special(self) -> frozenset[int]:
+        """The ids of special tokens: they say something about a text, and are none of it."""
+        return frozenset(token.id for token in self._file.added_tokens if token.special)
+
+    def texts(self) -> dict[int, bytes]:
+        """The text of every id as bytes, so that kinds of tokenizers can be compared."""
+        spelled = _from_letters if self._byte_level else _from_text
+        proper = {id_: spelled(token) for id_, token in self.tokens.items()}
+        return proper | {token.id: token.content.encode() for token in self._file.added_tokens}
+
+    def spellings(self) -> dict[bytes, int]:
+        """The id of every text that a token stands for, special tokens left out.
+
+        Of several ids with one text it is the lowest; a byte that SentencePiece falls back to comes
+        after every token proper.
+        """
+        texts, special = self.texts(), self.special
+        fallbacks = self._fallbacks()
+        ids = sorted((id_ in fallbacks, id_) for id_ in texts.keys() - special)
+        found: dict[bytes, int] = {}
+        for _, id_ in ids:
+            found.setdefault(texts[id_], id_)
+        return found
+
+    @property
+    def _byte_level(self) -> bool:
+        parts = (self._file.pre_tokenizer, self._file.decoder)
+        return any(b'"ByteLevel"' in bytes(part) for part in parts)
+
+    def _fallbacks(self) -> frozenset[int]:
+        """The ids of bytes that SentencePiece falls back to."""
+        if self._byte_level:
+            return frozenset()
+        named = self.tokens.items()
+        return frozenset(id_ for id_, token in named if _BYTE_TOKEN.fullmatch(token))
 
     def parts(self) -> dict[str, msgspec.Raw]:
         """What decides how text is cut, by name, as JSON."""
@@ -95,21 +121,19 @@ def _plain(part: msgspec.Raw) -> object:
     return content
 
 
-def _from_letters(tokens: Iterator[str]) -> Iterator[bytes]:
-    """The bytes of byte-level tokens, in which each letter stands for a byte."""
-    for token in tokens:
-        try:
-            yield token.translate(_LETTERS).encode("latin-1")
-        except UnicodeEncodeError:
-            yield token.encode("utf-8", "surrogatepass")
+def _from_letters(token: str) -> bytes:
+    """The bytes of a byte-level token, in which each letter stands for a byte."""
+    try:
+        return token.translate(_LETTERS).encode("latin-1")
+    except UnicodeEncodeError:
+        return token.encode("utf-8", "surrogatepass")
 
 
-def _from_text(tokens: Iterator[str]) -> Iterator[bytes]:
-    """The bytes of SentencePiece's tokens: its spaces, and the bytes it falls back to."""
-    for token in tokens:
-        byte = _BYTE_TOKEN.fullmatch(token)
-        text = token.replace(_SPACE, " ")
-        yield bytes([int(byte[1], 16)]) if byte else text.encode("utf-8", "surrogatepass")
+def _from_text(token: str) -> bytes:
+    """The bytes of a token of SentencePiece: its spaces, and the bytes it falls back to."""
+    byte = _BYTE_TOKEN.fullmatch(token)
+    text = token.replace(_SPACE, " ")
+    return bytes([int(byte[1], 16)]) if byte else text.encode("utf-8", "surrogatepass")
 
 
 def _byte_letters() -> dict[int, int]:

@@ -41,7 +41,7 @@ def _told(ids: set[int], ours: Vocabulary, theirs: Vocabulary) -> Differing:
 def overlap(ours: Vocabulary, theirs: Vocabulary) -> Overlap:
     """How much of each is the other's too, by the text of the tokens."""
     mine, other = ours.spellings(), theirs.spellings()
-    shared = len(mine & other)
+    shared = len(mine.keys() & other.keys())
     return Overlap(shared, shared / max(len(mine), 1), shared / max(len(other), 1))
 
 

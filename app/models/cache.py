@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor
@@ -82,9 +84,11 @@ class FixedLayer(CacheLayerMixin):  # type: ignore[misc]
 class SequenceCache:
     """The cache of one sequence, whatever kind its model needs."""
 
-    def __init__(self, inner: TransformersCache, *, fixed: bool) -> None:
+    def __init__(self, inner: TransformersCache, *, fixed: bool, depth: int | None = None) -> None:
         self.inner = inner
         self.fixed = fixed
+        self.depth = depth
+        """How many of the model's layers a pass goes through; None for all."""
         self._length = 0
 
     @property
@@ -112,6 +116,37 @@ class SequenceCache:
         if length < self._length:
             self.inner.crop(length - self._length)
             self._length = length
+
+    def lend(self, depth: int) -> LentCache:
+        """A cache of the first `depth` layers, which holds what this one holds now."""
+        return LentCache(self, depth)
+
+
+class LentCache(SequenceCache):
+    """The first layers of another cache, for passes that go no deeper.
+
+    They write behind what the owner holds, where the owner's next pass will write anyway; between
+    them the owner finds its layers as it left them. It lasts until the owner changes.
+    """
+
+    def __init__(self, owner: SequenceCache, depth: int) -> None:
+        super().__init__(
+            TransformersCache(layers=owner.inner.layers[:depth]), fixed=True, depth=depth
+        )
+        self._owned = self._length = owner.length
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While it lasts, the layers are as long as this cache; then as the owner has them."""
+        self._set(self._length)
+        try:
+            yield
+        finally:
+            self._set(self._owned)
+
+    def _set(self, length: int) -> None:
+        for layer in self.inner.layers:
+            layer.length = length
 
 
 def open_cache(config: Any, capacity: int) -> SequenceCache:

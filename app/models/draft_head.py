@@ -15,16 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from app.library.head_folder import HeadShape
-from app.run.problems import Problem
-
-TARGETS = {
-    "llama": "LlamaForCausalLM",
-    "mistral": "MistralForCausalLM",
-    "qwen2": "Qwen2ForCausalLM",
-    "qwen3": "Qwen3ForCausalLM",
-}
-"""Kinds of targets that a head can be made for; their logits are their output layer's answer."""
+from app.library.head_folder import TARGETS, HeadShape, no_head_for
 
 
 class DraftHead(nn.Module):
@@ -56,6 +47,10 @@ class DraftHead(nn.Module):
         """What scores of attention are multiplied by."""
         return 1.0 / math.sqrt(self.shape.head_size)
 
+    def first(self, features: Tensor) -> Tensor:
+        """What is joined with an embedding, [..., hidden], from the target's features."""
+        return features
+
     def joined(self, embeddings: Tensor, features: Tensor) -> Tensor:
         """The layer's input [..., hidden] from embeddings of tokens t + 1 and features of t."""
         answer: Tensor = self.fc(torch.cat([embeddings, features], dim=-1))
@@ -86,12 +81,8 @@ class DraftHead(nn.Module):
 
 def shape_for(inner: Any, vocabulary: int) -> HeadShape:
     """The shape of a head for this model. Raises Problem for a model of another kind."""
+    refuse_kind(inner)
     config = inner.config
-    if type(inner).__name__ not in TARGETS.values():
-        raise Problem(
-            f"A draft head cannot be made for a target of the kind {config.model_type!r}.",
-            f"It can for {', '.join(TARGETS)}; another target can use n-grams or a draft model.",
-        )
     attention = inner.model.layers[-1].self_attn
     return HeadShape(
         hidden=int(config.hidden_size),
@@ -104,3 +95,9 @@ def shape_for(inner: Any, vocabulary: int) -> HeadShape:
         normed=hasattr(attention, "q_norm"),
         vocabulary=vocabulary,
     )
+
+
+def refuse_kind(inner: Any) -> None:
+    """Raises Problem for a target of a kind that no head can guess for."""
+    if type(inner).__name__ not in TARGETS.values():
+        raise no_head_for(inner.config.model_type)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from app.library.head_folder import (
     DESCRIPTION,
@@ -18,7 +19,10 @@ from app.library.head_folder import (
     HeadShape,
     MadeFor,
 )
-from app.models.draft_head import DraftHead
+from app.models.draft_head import DraftHead, shape_for
+from app.models.head_parts import HeadParts, packs
+from app.models.language_model import LanguageModel
+from app.models.packed_linear import PackedLinear
 from app.run.problems import Problem
 
 _IDS = "draft_to_target"
@@ -50,12 +54,32 @@ def save_head(
         ) from None
 
 
+def head_parts(facts: HeadFacts, target: LanguageModel) -> HeadParts:
+    """The head beside its target. Raises Problem if it is broken, or made for another target."""
+    inner: Any = target.inner
+    shape = _described(facts).shape
+    if shape_for(inner, shape.vocabulary) != shape:
+        raise Problem(
+            f"The draft head in {facts.folder} has another form than its target's layers.",
+            "Choose its own target, or train a head for this one (`foretoken train`).",
+        )
+    module, ids = read_head(facts)
+    return HeadParts(
+        module=module,
+        logits=_output_rows(target, ids),
+        ids=ids,
+        embeddings=inner.get_input_embeddings(),
+        rotary=inner.model.rotary_emb,
+    )
+
+
 def read_head(facts: HeadFacts) -> tuple[DraftHead, Tensor]:
     """The head in fp32 on the CPU, and the target's ids of its tokens [vocabulary], int64.
 
     Raises Problem if the weights are not those that the description tells of.
     """
-    shape = facts.description.shape
+    description = _described(facts)
+    shape = description.shape
     try:
         held = load_file(facts.folder / WEIGHTS)
         ids = held.pop(_IDS).long()
@@ -63,9 +87,26 @@ def read_head(facts: HeadFacts) -> tuple[DraftHead, Tensor]:
         head.load_state_dict(held)
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
         raise _broken(facts, str(error).splitlines()[0]) from None
-    if not _usable(ids, shape, facts.description.target.vocabulary):
+    if not _usable(ids, shape, description.target.vocabulary):
         raise _broken(facts, f"{_IDS} is no ascending list of the target's ids")
     return head.eval().requires_grad_(False), ids
+
+
+def _described(facts: HeadFacts) -> HeadDescription:
+    assert isinstance(facts.description, HeadDescription)
+    return facts.description
+
+
+def _output_rows(target: LanguageModel, ids: Tensor) -> nn.Module:
+    """The target's output rows of the tokens that the head can guess."""
+    inner: Any = target.inner
+    tied = bool(inner.config.tie_word_embeddings)
+    given = inner.get_input_embeddings() if tied else inner.get_output_embeddings()
+    weight: Tensor = given.weight
+    rows = nn.Linear(weight.shape[1], len(ids), bias=False, device="meta")
+    held = weight[ids.to(target.device)].to(target.dtype)
+    rows.weight = nn.Parameter(held, requires_grad=False)
+    return PackedLinear([rows], target.dtype) if packs(target) else rows
 
 
 def _usable(ids: Tensor, shape: HeadShape, vocabulary: int) -> bool:

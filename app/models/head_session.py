@@ -86,7 +86,8 @@ class HeadSession:
         start = min(self._settled, upto - 2)
         self._forget(start)
         ids = on_device(text[start + 1 : upto], torch.long, self._head.device)
-        features = self._feed(ids, self.target.features[start : upto - 1])
+        known = self._head.module.first(self.target.features[start : upto - 1])
+        features = self._feed(ids, known)
         self._feature = features[-1:]
         self._settled = upto - 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from torch import Tensor
 
 from app.models.cache import SequenceCache, open_cache
 from app.models.exhausted import memory_guard
+from app.models.first_layers import LayerList
 from app.models.fused_linear import fuse
+from app.models.layer_inputs import layer_inputs
 from app.models.lean_decoder import LeanDecoder, known
 from app.models.offload import share_elsewhere
 from app.models.packed_linear import (
@@ -48,6 +51,8 @@ class LanguageModel:
         """Weights, as many as the model has (a shared matrix counts once)."""
         self.kernel = ""
         """What computes the linear layers and the pass, where it is not transformers alone."""
+        self.early_exit: str | None = None
+        """Why its first layers cannot guess ahead of it: empty if they can, None if not tried."""
         self._inner = inner
         self._device = device
         self._lean: LeanDecoder | None = None
@@ -71,6 +76,11 @@ class LanguageModel:
     def rows(self) -> int:
         """Ids that the model can read."""
         return int(self._inner.get_input_embeddings().num_embeddings)
+
+    @property
+    def layers(self) -> int:
+        """Decoder layers."""
+        return int(self._text_config.num_hidden_layers)
 
     @property
     def context_length(self) -> int:
@@ -147,9 +157,13 @@ class LanguageModel:
         found: torch.dtype = self._inner.get_input_embeddings().weight.dtype
         return found
 
-    def open(self, capacity: int, *, features: bool = False) -> Session:
-        """An empty session with room for `capacity` tokens; keeps their features if asked to."""
-        return Session(self, capacity, features=features)
+    def open(
+        self, capacity: int, *, features: bool = False, layers: tuple[int, ...] = ()
+    ) -> Session:
+        """An empty session with room for `capacity` tokens; keeps their features if asked to: the
+        inputs of these layers, or the state behind the final norm.
+        """
+        return Session(self, capacity, features=features, layers=layers)
 
     def new_cache(self, capacity: int) -> SequenceCache:
         """An empty cache with room for `capacity` tokens."""
@@ -164,7 +178,7 @@ class LanguageModel:
         if self._lean is not None:
             return self.forward_with_features(ids, cache, rows)[0]
         keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
-        with memory_guard(self.name):
+        with memory_guard(self.name), self._as_deep_as(cache):
             output = self._inner(
                 input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}, **keep
             )
@@ -172,25 +186,46 @@ class LanguageModel:
         logits: Tensor = output.logits[0]
         return logits[len(logits) - rows :]
 
+    def _as_deep_as(self, cache: SequenceCache) -> AbstractContextManager[None]:
+        """Passes go through as many layers as the cache has. Raises RuntimeError where the model's
+        layers are not to be found.
+        """
+        if cache.depth is None:
+            return nullcontext()
+        layers = LayerList.of(self._inner, self.layers)
+        if layers is None:
+            raise RuntimeError("its layers cannot be told apart")
+        return layers.cut_to(cache.depth)
+
     @torch.inference_mode()
     def forward_with_features(
-        self, ids: Tensor, cache: SequenceCache, rows: int
+        self, ids: Tensor, cache: SequenceCache, rows: int, layers: tuple[int, ...] = ()
     ) -> tuple[Tensor, Tensor]:
-        """As `forward`, and the features of every token fed, [n, hidden].
+        """As `forward`, and the features of every token fed, [n, width].
 
-        Only for models whose logits are their output layer's answer to these features. Raises
-        Problem when the device's memory is exhausted.
+        They are the inputs of these decoder layers (counted from 0), side by side; without any,
+        the state behind the final norm. Only for models whose logits are their output layer's
+        answer to that state. Raises Problem when the device's memory is exhausted.
         """
-        with memory_guard(self.name):
-            if self._lean is not None:
-                states = self._lean.states(ids, cache)
-            else:
-                states = self._decoder(
-                    input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}
-                ).last_hidden_state[0]
+        with memory_guard(self.name), self._as_deep_as(cache):
+            states, inputs = self._states(ids, cache, layers)
             cache.advance(len(ids))
             logits: Tensor = self._inner.get_output_embeddings()(states[len(ids) - rows :])
+            if layers:
+                return logits, torch.cat([inputs[layer] for layer in layers], dim=-1)
         return logits, states
+
+    def _states(
+        self, ids: Tensor, cache: SequenceCache, layers: tuple[int, ...]
+    ) -> tuple[Tensor, dict[int, Tensor]]:
+        """The states behind the final norm, [n, hidden], and the inputs of these layers."""
+        if self._lean is not None:
+            return self._lean.states_and_inputs(ids, cache, layers)
+        with layer_inputs(self._decoder, layers) as inputs:
+            answer = self._decoder(
+                input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}
+            )
+        return answer.last_hidden_state[0], inputs
 
     @torch.inference_mode()
     def forward_side_by_side(

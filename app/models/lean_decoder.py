@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from app.library.rotary import STEADY
 from app.models.attention import Masks, attend, rotate
 from app.models.cache import STEP, FixedLayer, SequenceCache
 from app.models.int8_linear import Int8Linear
 from app.models.packed_linear import PackedLinear
-from app.models.rotary_table import STEADY, RotaryTable
+from app.models.rotary_table import RotaryTable
 
 _CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 
@@ -68,18 +69,30 @@ class LeanDecoder:
         self._shared = int(inner.config.num_key_value_heads)
 
     def states(self, ids: Tensor, cache: SequenceCache) -> Tensor:
-        """Feeds ids [n] behind the cache; the states behind the final norm, [n, hidden]."""
+        """Feeds ids [n] behind the cache; the states behind the final norm, [n, hidden]: of the
+        first layers only, where the cache has no more.
+        """
+        return self.states_and_inputs(ids, cache)[0]
+
+    def states_and_inputs(
+        self, ids: Tensor, cache: SequenceCache, layers: tuple[int, ...] = ()
+    ) -> tuple[Tensor, dict[int, Tensor]]:
+        """As `states`, and what went into each of these layers (counted from 0), [n, hidden]."""
+        inputs: dict[int, Tensor] = {}
         start, end = cache.length, cache.length + len(ids)
         x = self._embeddings(ids)
         cosines, sines = self._rotary.between(start, end, x.dtype)
         masks = Masks(start, end, x, keys=-(-end // STEP) * STEP if self._steady else None)
-        for layer, held in zip(self._layers, cache.inner.layers, strict=True):
+        pairs = zip(self._layers[: cache.depth], cache.inner.layers, strict=True)
+        for number, (layer, held) in enumerate(pairs):
+            if number in layers:
+                inputs[number] = x
             attended = self._attend(layer, held, layer.before(x), (cosines, sines), masks)
             x = layer.out.plus(attended, x)
             y = layer.between(x)
             gate, up = layer.gate_and_up(y).chunk(2, dim=-1)
             x = layer.down.plus(functional.silu(gate) * up, x)
-        return self._norm(x)
+        return self._norm(x), inputs
 
     def logits(self, states: Tensor) -> Tensor:
         """The logits [rows, width] of states [rows, hidden]."""

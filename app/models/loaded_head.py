@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from app.library.eagle_folder import EagleForm
 from app.library.head_folder import HeadFacts
-from app.models.draft_head import shape_for
+from app.models.draft_head import refuse_kind
+from app.models.eagle_file import eagle_parts
 from app.models.fused_linear import fuse
-from app.models.head_file import read_head
+from app.models.head_file import head_parts
+from app.models.head_parts import HeadModule, packs
 from app.models.head_session import HeadSession
 from app.models.language_model import LanguageModel
-from app.models.packed_linear import PackedLinear, pack, why_not_packed
+from app.models.packed_linear import pack
 from app.models.rotary_table import RotaryTable
 from app.models.session import Session
 from app.run.events import ModelFacts
@@ -29,7 +32,7 @@ _PRECISIONS: dict[torch.dtype, Precision] = {
 
 
 class LoadedHead:
-    """What a head's sessions share: its weights, and the target's embeddings and output rows."""
+    """What a head's sessions share: its weights, and what it has of its target's."""
 
     def __init__(self, facts: HeadFacts, target: LanguageModel) -> None:
         """Raises Problem for a head that is broken or was made for another kind of target."""
@@ -39,57 +42,60 @@ class LoadedHead:
                 f"{100 * target.offloaded:.0f} % of the weights are offloaded.",
                 "Choose a smaller precision for the target, or another method.",
             )
-        inner: Any = target.inner
-        shape = shape_for(inner, facts.description.shape.vocabulary)
-        if shape != facts.description.shape:
-            raise Problem(
-                f"The draft head in {facts.folder} has another form than its target's layers.",
-                "Choose its own target, or train a head for this one (`foretoken train`).",
-            )
-        module, ids = read_head(facts)
+        refuse_kind(target.inner)
+        own = not isinstance(facts.description, EagleForm)
+        parts = (head_parts if own else eagle_parts)(facts, target)
         self.target = target
         self.device, self._dtype = target.device, target.dtype
-        self.embeddings: nn.Embedding = inner.get_input_embeddings()
-        self.rotary = RotaryTable(inner.model.rotary_emb)
-        self.ids = ids.to(self.device)
+        self.embeddings = parts.embeddings
+        self.rotary = RotaryTable(parts.rotary.to(self.device))
+        self.ids = parts.ids.to(self.device)
         """The target's id of each token that the head can guess: [vocabulary]."""
+        self.layers = parts.layers
+        """The target's layers whose inputs are its features; none: the state behind the last."""
         self._facts = facts
-        self._parameters = sum(weight.numel() for weight in module.parameters())
-        self.module = module.to(self.device, self._dtype)
-        self._packs = self.device.type == "cpu" and why_not_packed(self._dtype) is None
-        self._output: nn.Module = self._output_rows(inner, ids)
+        shared = target.inner.get_input_embeddings()
+        self._parameters = sum(weight.numel() for weight in parts.module.parameters())
+        if parts.embeddings is not shared:
+            self._parameters += parts.embeddings.weight.numel()
+        held = parts.module.to(self.device, self._dtype)
+        self.module = cast(HeadModule, held)
+        self._logits = parts.logits
         self._kernel = ""
-        if self._packs:
-            fuse(self.module, self._dtype)
-            self._kernel = pack(self.module, self._dtype)
+        if packs(target):
+            fuse(held, self._dtype)
+            self._kernel = pack(held, self._dtype)
 
     @property
     def name(self) -> str:
         """What it is called in figures and reports."""
-        return f"draft head for {self._facts.description.target.title}"
+        return self._facts.name
+
+    def open_target(self, capacity: int) -> Session:
+        """An empty session of the target that keeps the features that this head reads."""
+        return self.target.open(capacity, features=True, layers=self.layers)
 
     def open(self, target: Session, capacity: int) -> HeadSession:
-        """An empty session beside a session of the target that keeps its features."""
+        """An empty session beside a session of the target that keeps this head's features."""
         return HeadSession(self, target, capacity)
 
     def logits(self, features: Tensor) -> Tensor:
         """The logits [rows, vocabulary] of features [rows, hidden]."""
-        answer: Tensor = self._output(features)
-        return answer
+        return self._logits(features)
 
     @property
     def facts(self) -> ModelFacts:
         """The head as it is named on screen and in reports."""
-        target, shape = self.target, self._facts.description.shape
+        target = self.target
         return ModelFacts(
             name=self.name,
             folder=str(self._facts.folder),
             precision=_PRECISIONS[self._dtype],
-            precision_note="as its target computes; stored as 16-bit floating point",
+            precision_note=f"as its target computes; stored as {self._facts.stored}",
             device=str(self.device),
             parameters=self._parameters,
             weight_bytes=self._parameters * self._dtype.itemsize,
-            vocabulary=shape.vocabulary,
+            vocabulary=len(self.ids),
             context_length=target.context_length,
             attention="sdpa",
             rewinds=True,
@@ -98,14 +104,3 @@ class LoadedHead:
             rows_note="guesses one token a pass",
             kernel=self._kernel,
         )
-
-    def _output_rows(self, inner: Any, ids: Tensor) -> nn.Module:
-        """The target's output rows of the tokens that the head can guess."""
-        given = inner.get_output_embeddings()
-        tied = bool(inner.config.tie_word_embeddings)
-        weight = self.embeddings.weight if tied else given.weight
-        rows = nn.Linear(weight.shape[1], len(ids), bias=False, device="meta")
-        rows.weight = nn.Parameter(weight[self.ids].to(self._dtype), requires_grad=False)
-        if self._packs:
-            return PackedLinear([rows], self._dtype)
-        return rows

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from app.models.language_model import LanguageModel
 from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel
+from app.models.proofs import why_no_early_exit
 from app.models.tokenizer import Tokenizer
+from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.events import ModelFacts
-from app.run.methods import Drafter
+from app.run.methods import Drafter, Method
 from app.run.preparation import Prepare
+from app.run.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class LoadedPair:
     head: LoadedHead | None = None
     head_warnings: tuple[str, ...] = ()
     """What to know of the draft head, and of the two together."""
+    bridge: VocabularyBridge | None = None
+    """Between the vocabularies of target and draft model; None without a draft model."""
 
     @property
     def end_ids(self) -> tuple[int, ...]:
@@ -69,6 +74,8 @@ class LoadedPair:
             return f"Speculation is off: {self.target.rewinding.note}."
         if drafter == "model" and self.draft and not self.draft.rewinding.holds:
             return f"Speculation is off, for the draft model: {self.draft.rewinding.note}."
+        if drafter == "early-exit" and (reason := why_no_early_exit(self.target.model)):
+            return f"Speculation is off: the target cannot guess for itself, as {reason}."
         return ""
 
     @property
@@ -81,15 +88,44 @@ class LoadedPair:
         """How the ids of both models fit together; None without a draft model."""
         if self.draft is None:
             return None
-        target, draft = self.target.model, self.draft.model
+        return self._widths_of(self.draft.model)
+
+    @property
+    def exit_widths(self) -> DraftWidths:
+        """The same of the target as its own draft."""
+        return self._widths_of(self.target.model)
+
+    def _widths_of(self, draft: LanguageModel) -> DraftWidths:
+        target = self.target.model
         both_read = min(target.rows, draft.rows)
         shared = min(len(self.tokenizer), target.width, draft.width, both_read)
         return DraftWidths(target.width, shared, draft.rows)
 
+    @property
+    def own_widths(self) -> DraftWidths | None:
+        """As `widths`, for a draft model that writes in its own ids."""
+        if self.draft is None:
+            return None
+        draft = self.draft.model
+        return DraftWidths(draft.width, min(draft.width, draft.rows), draft.rows)
+
+    def check_vocabulary(self, method: Method) -> None:
+        """Raises Problem for a method that asks a draft model of another vocabulary to guess the
+        target's ids.
+        """
+        differs = self.bridge is not None and self.bridge.differs
+        if differs and method.drafter == "model" and not method.any_vocabulary:
+            raise Problem(
+                f"The draft model reads another vocabulary than its target: {method.label} needs "
+                "the same ids for both.",
+                "Choose the method tli (guesses within the shared tokens) or slem (any text, cut "
+                "anew).",
+            )
+
     def notes(self, drafter: Drafter) -> tuple[str, ...]:
         """What to know before trusting a figure of a run with this drafter."""
-        of_drafter = {"model": self.draft_warnings, "head": self.head_warnings, "nothing": ()}
-        found = [*of_drafter[drafter], *self.warnings, *self.target.notes]
+        of_drafter = {"model": self.draft_warnings, "head": self.head_warnings}
+        found = [*of_drafter.get(drafter, ()), *self.warnings, *self.target.notes]
         if drafter == "model" and self.draft is not None and self.draft is not self.target:
             found += self.draft.notes
         refusal = self.refusal(drafter)

@@ -8,7 +8,7 @@ from typing import cast, get_args
 import torch
 
 from app.library.catalogue import Catalogue
-from app.library.compatibility import compare
+from app.library.compatibility import Compatibility, compare
 from app.library.entries import ModelEntry, PairEntry
 from app.library.head_folder import HeadFacts, check_head, refuse_unfit
 from app.library.preflight import FolderFacts, check
@@ -19,6 +19,7 @@ from app.models.pair import LoadedPair
 from app.models.precision import settle_precision, why_not
 from app.models.stages import Pause, Report, Stages
 from app.models.tokenizer import Tokenizer
+from app.models.vocabulary_bridge import VocabularyBridge
 from app.models.warm import Kept, WarmModels, Wish
 from app.run.preparation import Prepare
 from app.run.problems import Damaged, DoesNotFit, Problem, release_frames
@@ -52,11 +53,12 @@ def load_pair(
         target_entry.title, target_folder, wanted.precision, device, wanted.allow_offload
     )
     draft_warnings: tuple[str, ...] = ()
-    draft_wish = None
+    draft_wish, differs = None, False
     if entry.draft is not None:
         draft_entry = catalogue.model(entry.draft)
         draft_folder = loader.folder(draft_entry, needs_tokenizer=False)
-        draft_warnings = _compatible(target_folder, draft_folder)
+        found = _compatible(target_folder, draft_folder)
+        draft_warnings, differs = found.warnings, found.verdict == "differs"
         same = draft_folder.folder == target_folder.folder
         draft_wish = Wish(
             target_entry.title if same else draft_entry.title,
@@ -75,16 +77,17 @@ def load_pair(
     tokenizer = loader.tokenizer(target_wish)
     target, why = loader.load(target_wish, chosen)
     warnings = (f"{target.model.precision} is {why}.",) if why else ()
-    draft = None
+    draft, bridge = None, None
     if draft_wish is not None:
         # The same weights in the same precision are loaded once, and are both.
         draft_wish = beside(draft_wish, target.model.precision)
         draft = loader.load(draft_wish, loader.settled(draft_wish))[0]
+        bridge = _bridge(target, draft, draft_folder, differs=differs)
     head = warm.head(head_facts, target)
     used = [one.model for one in (target, draft) if one is not None]
     warm.keep_if(lambda kept: kept.loaded.model in used)
     return LoadedPair(
-        wanted, target, draft, tokenizer, warnings, draft_warnings, head, head_warnings
+        wanted, target, draft, tokenizer, warnings, draft_warnings, head, head_warnings, bridge
     )
 
 
@@ -197,9 +200,22 @@ def _refuse_untakable(
             raise refusal
 
 
-def _compatible(target: FolderFacts, draft: FolderFacts) -> tuple[str, ...]:
-    """What to know of the two together. Raises Problem if their ids mean different tokens."""
+def _bridge(
+    target: LoadedModel, draft: LoadedModel, draft_folder: FolderFacts, *, differs: bool
+) -> VocabularyBridge:
+    """What lies between the vocabularies of two loaded models."""
+    return VocabularyBridge(
+        target.folder,
+        draft_folder,
+        target_rows=min(target.model.width, target.model.rows),
+        draft_rows=min(draft.model.width, draft.model.rows),
+        differs=differs,
+    )
+
+
+def _compatible(target: FolderFacts, draft: FolderFacts) -> Compatibility:
+    """What the two are to each other. Raises Problem if no method can use them together."""
     found = compare(target.folder, draft.folder)
     if found.verdict == "refused":
         raise Problem(f"These two models cannot work as a pair: {found.reason}", found.remedy)
-    return found.warnings
+    return found

@@ -1,6 +1,7 @@
-"""Two proofs at load: can the model be rewound, and do the rows of a pass know each other?
+"""Two proofs at load: can the model be rewound, and do the rows of a pass know each other? And one
+for those who ask for it: can its first layers guess?
 
-Both compare logits bit for bit, from passes of the same widths: rounding cannot tell them apart,
+All compare logits bit for bit, from passes of the same widths: rounding cannot tell them apart,
 so any difference is a real one. Only a mixture of experts rounds by what else is in a pass.
 """
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from app.models.early_exit import EarlyExit
 from app.models.language_model import LanguageModel
 from app.models.layer_proof import coupling_layer
 from app.models.session import Block
@@ -89,6 +91,53 @@ def prove_rows_independent(model: LanguageModel) -> Proof:
     if model.mixes_experts and apart <= _rounding(first):
         return Proof(True, f"rows do not know each other, but for rounding ({apart:.2g})")
     return Proof(False, f"a row changes with the guesses after it (logits by up to {apart:.2g})")
+
+
+def why_no_early_exit(model: LanguageModel) -> str:
+    """Why the first layers of a model cannot guess ahead of it; empty if they can. Tried once."""
+    if model.early_exit is None:
+        model.early_exit = _tried_exit(model)
+    return model.early_exit
+
+
+def _tried_exit(model: LanguageModel) -> str:
+    """Lets the first layers guess in the target's own cache, and compares what the target answers
+    then with its answer where no one has guessed.
+    """
+    if model.layers < 2:
+        return "it has one layer"
+    ids, guesses = _ids(model, 5), _ids(model, 2, offset=150)
+    try:
+        plain = _behind_exit(model, ids, guesses, exits=False)
+        exited = _behind_exit(model, ids, guesses, exits=True)
+        again = _behind_exit(model, ids, guesses, exits=False)
+    except Problem:
+        raise
+    except Exception as error:  # a model that is built otherwise may fail in any way
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return f"its first layers cannot be run alone ({reason})"
+    apart, unsteady = _distance(exited, plain), _distance(plain, again)
+    if not _same(exited, plain) and apart > 2 * unsteady:
+        return f"its answers change where they have guessed (logits by up to {apart:.2g})"
+    return ""
+
+
+def _behind_exit(
+    model: LanguageModel, ids: list[int], guesses: list[int], *, exits: bool
+) -> Tensor:
+    """The target's logits of guesses, [3, width], which the first layers have read if `exits`."""
+    session = model.open(len(ids) + len(guesses))
+    session.read(ids[:-1], rows=1)
+    if exits:
+        beside = EarlyExit(model).open(session, len(ids) + len(guesses))
+        block = Block(device=model.device)
+        logits = beside.read(ids, block, rows=1).logits
+        for token in guesses:
+            block.append(torch.tensor(token, device=model.device))
+            logits = beside.read(ids, block, rows=1).logits
+        if logits.shape != (1, model.width):
+            raise ValueError(f"it answers with {tuple(logits.shape)} numbers")
+    return session.read(ids, Block(guesses, device=model.device), rows=3).logits.cpu()
 
 
 def _apart_after(model: LanguageModel, prefix: int) -> str | None:

@@ -7,9 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-STEADY = ("default", "linear", "llama3", "yarn")
-"""Kinds whose angles do not depend on how long the text is."""
-
 _FIRST = 512
 """Positions of the first table; each next one doubles."""
 

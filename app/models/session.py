@@ -53,9 +53,13 @@ class CausalModel(Protocol[CacheKind]):
         ...
 
     def forward_with_features(
-        self, ids: Tensor, cache: CacheKind, rows: int
+        self, ids: Tensor, cache: CacheKind, rows: int, layers: tuple[int, ...] = ()
     ) -> tuple[Tensor, Tensor]:
-        """As `forward`, and the features of every token fed, [n, hidden]."""
+        """As `forward`, and the features of every token fed, [n, width].
+
+        They are the inputs of these decoder layers (counted from 0), side by side; without any,
+        the state behind the final norm.
+        """
         ...
 
 
@@ -128,11 +132,22 @@ class Session:
     the last one is compared from its start: it may be the next turn of a conversation.
     """
 
-    def __init__(self, model: CausalModel[Any], capacity: int, *, features: bool = False) -> None:
+    def __init__(
+        self,
+        model: CausalModel[Any],
+        capacity: int,
+        *,
+        features: bool = False,
+        layers: tuple[int, ...] = (),
+    ) -> None:
+        """With `features`, keeps those of every token held: the inputs of these layers, or the
+        state behind the final norm.
+        """
         self._model = model
         self._capacity = capacity
         self._cache = model.new_cache(capacity)
         self._keeps_features = features
+        self._layers = layers
         self._features: Tensor | None = None
         self._text: Sequence[int] = ()
         """The text as it was last read."""
@@ -150,7 +165,7 @@ class Session:
 
     @property
     def features(self) -> Tensor:
-        """The feature of every token held, by its place in the text: [at least held, hidden].
+        """The feature of every token held, by its place in the text: [at least held, width].
 
         Raises RuntimeError unless the session was opened to keep them and has read something.
         """
@@ -167,6 +182,10 @@ class Session:
     def held(self) -> int:
         """Tokens in the cache."""
         return int(self._cache.length)
+
+    def lend(self, depth: int) -> Any:
+        """The cache's first `depth` layers, for passes that go no deeper, until the next read."""
+        return self._cache.lend(depth)
 
     def unread(self, text: Sequence[int]) -> int:
         """How many tokens of the text the next pass would have to feed."""
@@ -216,7 +235,7 @@ class Session:
         if not self._keeps_features:
             return Reading(self._model.forward(ids, self._cache, rows))
         start = self._cache.length
-        logits, features = self._model.forward_with_features(ids, self._cache, rows)
+        logits, features = self._model.forward_with_features(ids, self._cache, rows, self._layers)
         if self._features is None:
             self._features = features.new_empty((self._capacity, features.shape[-1]))
         self._features[start : start + len(ids)] = features

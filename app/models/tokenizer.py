@@ -11,6 +11,9 @@ from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
 from app.run.problems import Problem
 from app.run.settings import Message
 
+_LETTER = "a"
+"""Stands for any text."""
+
 
 class Tokenizer:
     """A tokenizer as it lies in a model's folder."""
@@ -69,6 +72,17 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """The exact text of ids: special tokens shown, no spaces cleaned up."""
         return str(self._inner._tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, with nothing put around it."""
+        return list(self._inner._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def opening(self) -> list[int]:
+        """The ids that it puts before every text, if any."""
+        plain, whole = self.encode(_LETTER), self._encoded(_LETTER, special=True)
+        places = range(len(whole) - len(plain) + 1)
+        found = (place for place in places if whole[place : place + len(plain)] == plain)
+        return whole[: next(found, 0)]
 
     def _encoded(self, text: str, *, special: bool) -> list[int]:
         """The ids of a text, with the tokens that surround every text if they are wanted."""

@@ -29,8 +29,12 @@ Finish = Literal["end of text", "stop string", "length", "context", "cancelled",
 Outcome = Literal["running", "finished", "cancelled", "failed", "engine ended"]
 """How a run stands."""
 
-DraftLimit = Literal["draft length", "policy", "tokens left", "context", "speculation refused"]
-"""What set the most tokens that a round might guess; `policy` chose fewer than the draft length."""
+DraftLimit = Literal[
+    "draft length", "policy", "tokens left", "context", "draft's context", "speculation refused"
+]
+"""What set the most tokens that a round might guess; `policy` chose fewer than the draft length.
+`draft's context`: the draft model cannot read as far as the target; once it is full, rounds are
+plain."""
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,6 +137,11 @@ class Round(Struct, frozen=True):
     def drafted(self) -> int:
         """How many tokens were guessed."""
         return self.count("accepted") + len(self.thrown)
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether nothing was guessed because the draft model's own context is full."""
+        return self.limited_by == "draft's context" and not self.limit
 
     @property
     def source(self) -> str:

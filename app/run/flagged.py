@@ -22,7 +22,12 @@ def flags_of(record: RunRecord) -> tuple[Flag, ...]:
 def figures_of(flag: Flag) -> tuple[str, ...]:
     """The names (in `app.run.figures`) of the figures that a flag touches."""
     units = _UNITS[flag.reach]
-    return tuple(name for name, figure in FIGURES.items() if figure.unit in units)
+    spared = "baseline_" if flag.reach == "guesses" else None
+    return tuple(
+        name
+        for name, figure in FIGURES.items()
+        if figure.unit in units and not (spared and name.startswith(spared))
+    )
 
 
 def cautions(record: RunRecord) -> tuple[Flag, ...]:
@@ -46,5 +51,6 @@ _UNITS: dict[Reach, tuple[str, ...]] = {
     "ratios": ("×",),
     "times": ("×", "s", "tokens/s"),
     "text": ("×", "%", "tokens"),
+    "guesses": ("×", "%", "tokens", "s", "tokens/s"),
 }
 """Units of the figures within each reach."""

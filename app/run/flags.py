@@ -12,12 +12,22 @@ NOISY = 0.15
 """A range of more than this share of the median says that a machine was not quiet."""
 
 FlagKind = Literal[
-    "noisy", "one pair", "throttled", "battery", "other load", "slept", "offloaded", "coupled rows"
+    "noisy",
+    "one pair",
+    "throttled",
+    "battery",
+    "other load",
+    "slept",
+    "offloaded",
+    "coupled rows",
+    "repeated text",
 ]
 """Why figures of a run are to be read with care."""
 
-Reach = Literal["ratios", "times", "text"]
-"""The figures that a flag touches: speed-ups alone, all that was timed, or all but plain times."""
+Reach = Literal["ratios", "times", "text", "guesses"]
+"""The figures that a flag touches: speed-ups alone, all that was timed, all but plain times, or all
+but those of the baseline.
+"""
 
 
 class Flag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,5 +76,10 @@ _MEANINGS: dict[FlagKind, tuple[str, Reach]] = {
     "coupled rows": (
         "The target's answers depend on the guesses beside them: the text is not exactly its own",
         "text",
+    ),
+    "repeated text": (
+        "This run repeats what earlier ones wrote, and guesses are copied from that: new matter is "
+        "slower",
+        "guesses",
     ),
 }

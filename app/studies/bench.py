@@ -173,6 +173,7 @@ def _run(
             pause=pause,
             conversation=conversation,
             costing=False,
+            remembered=False,
         )
     except ContextFull as full:
         return full.message

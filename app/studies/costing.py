@@ -12,6 +12,7 @@ import msgspec
 import torch
 
 from app.files import cache_folder
+from app.models.early_exit import EarlyExit
 from app.models.language_model import LanguageModel
 from app.models.machine import device_name, processor_name
 from app.models.pair import LoadedPair
@@ -36,16 +37,17 @@ def costs_of(
     *,
     context: int,
     drafter: Drafter,
+    early_exit: EarlyExit | None = None,
     seen: float | None = None,
     keep: bool = True,
     report: Report,
     pause: Pause,
 ) -> PassCosts:
     """What passes of the target cost up to this draft length, and a step of what the method asks
-    for guesses, behind a context of this many tokens (a bucket). `seen` are the seconds that single
-    passes of the target took just now: a machine that has become faster or slower since costs were
-    kept is measured anew. Not to `keep` what is measured is for a machine that was seen not to be
-    at its best.
+    for guesses (of `early_exit`, if it is that), behind a context of this many tokens (a bucket).
+    `seen` are the seconds that single passes of the target took just now: a machine that has become
+    faster or slower since costs were kept is measured anew. Not to `keep` what is measured is for a
+    machine that was seen not to be at its best.
 
     Raises Cancelled when `pause` does, Problem if a device's memory does not suffice.
     """
@@ -58,7 +60,9 @@ def costs_of(
         step = timings(pair.draft.model, 1).seconds[1]
     if pair.head is not None and drafter == "head":
         step = time_steps(pair.head, context=context, pause=pause)
-    asked = pair.drafter(drafter)
+    if early_exit is not None:
+        step = time_steps(early_exit, context=context, pause=pause)
+    asked = early_exit or pair.drafter(drafter)
     key = cost_key(target, context)
     return PassCosts(
         **{name: getattr(key, name) for name in CostKey.__struct_fields__},

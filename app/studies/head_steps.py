@@ -1,4 +1,6 @@
-"""What one more guess of a draft head costs, measured here behind a context."""
+"""What one more guess beside a target costs, of a draft head or of the target's first layers,
+measured here behind a context.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import torch
 
 from app.decoding.clock import clock_for
 from app.decoding.contracts import row_at
+from app.models.early_exit import EarlyExit
 from app.models.loaded_head import LoadedHead
 from app.models.session import MAX_CHUNK, Block
 
@@ -16,15 +19,15 @@ _STEPS = 24
 """Guesses behind the median, after one that only warms up."""
 
 
-def time_steps(head: LoadedHead, *, context: int, pause: Callable[[], None]) -> float:
+def time_steps(head: LoadedHead | EarlyExit, *, context: int, pause: Callable[[], None]) -> float:
     """Median seconds of one more guess, its choice included, behind a context of so many tokens.
 
     Raises Cancelled when `pause` does, Problem if memory does not suffice.
     """
     target, clock = head.target, clock_for(head.device)
-    length = max(min(context, target.context_length - 2), 2)
+    length = max(min(context, target.context_length - _STEPS - 2), 2)
     text = [(7 * place) % target.rows for place in range(length)]
-    session = target.open(length, features=True)
+    session = head.open_target(length + _STEPS + 1)
     for upto in [*range(MAX_CHUNK, length - 1, MAX_CHUNK), length - 1]:
         pause()
         session.read(text, rows=1, upto=upto)

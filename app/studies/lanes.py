@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import msgspec
 
@@ -17,17 +17,21 @@ from app.decoding.drivers import Pause, Sessions, run_lane
 from app.decoding.loop import LaneEvent, LaneSetup, decode
 from app.decoding.proposers import Surroundings, make_proposer
 from app.decoding.verifiers import make_verifier
+from app.models.early_exit import EarlyExit, ExitSession
 from app.models.head_session import HeadSession
 from app.models.loaded_head import LoadedHead
 from app.models.loading import LoadedModel
 from app.models.pair import LoadedPair
+from app.models.retold import Retold
 from app.models.session import Session
+from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.cost import PassCosts
 from app.run.events import At, LaneEnded
 from app.run.methods import Drafter, Method
 from app.run.rules import Rule, is_lossy
 from app.run.settings import RunSettings
 from app.studies.conversation import Conversation, Room
+from app.studies.earlier_texts import Earlier
 from app.studies.lengths import make_draft_length, make_draft_stop
 
 
@@ -45,6 +49,8 @@ class LaneMaker:
     """Tokens that the whole conversation may take."""
     costs: PassCosts | None = None
     """What passes cost here, for a run that chooses its draft lengths by them."""
+    earlier: Earlier | None = None
+    """What earlier runs wrote, for a method that copies from it: the same for every lane."""
 
     def open(self, at: At, pause: Pause) -> Iterator[LaneEvent]:
         """The events of a lane; nothing runs before the first is asked for.
@@ -68,6 +74,7 @@ class LaneMaker:
 
     def check(self) -> None:
         """Raises Problem now for a method or a rule that could not be made later."""
+        self.pair.check_vocabulary(Method.named(self.settings.method))
         self._setup(At("check", "speculative"))
 
     @property
@@ -95,6 +102,26 @@ class LaneMaker:
     def refusal(self) -> str:
         """Why this run's method cannot speculate with this pair; empty if it can."""
         return self.pair.refusal(self.drafter)
+
+    @property
+    def early_exit(self) -> EarlyExit | None:
+        """The layers of the target that guess in this run; None where the method asks for others.
+
+        Raises Problem for more layers than there are.
+        """
+        settings = self.settings
+        if self.drafter != "early-exit" or self.refusal:
+            return None
+        options = Method.named(settings.method).filled(settings.method_options)
+        return EarlyExit(self.pair.target.model, int(options["exit_layer"]))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before trusting a figure of this run."""
+        guesses = self.early_exit
+        own = (f"Guessed by {guesses.name}.",) if guesses else ()
+        earlier = (self.earlier.note,) if self.earlier else ()
+        return (*self.pair.notes(self.drafter), *own, *earlier)
 
     @property
     def capacity(self) -> int:
@@ -145,19 +172,24 @@ class LaneMaker:
         return clock_for(draft.model.device)
 
     def _proposer(self, at: At) -> Proposer:
-        draft = self.pair.draft
+        exits = self.early_exit
+        draft = exits.target if exits else self.pair.draft.model if self.pair.draft else None
+        draft_context = draft.context_length if draft else 0
         around = Surroundings(
             sampling=self.settings.sampling,
             end_ids=self._end_ids,
             prompt_length=len(self.prompt_ids),
             device=self.pair.target.model.device,
-            draft_device=draft.model.device if draft else None,
-            widths=self.pair.widths,
-            draft_context=draft.model.context_length if draft else 0,
+            draft_device=draft.device if draft else None,
+            widths=self.pair.exit_widths if exits else self.pair.widths,
+            own_widths=self.pair.own_widths,
+            draft_context=self._draft_room.needed if self._bridge else draft_context,
+            bridge=self._bridge,
             head=self.pair.head,
             width=self.pair.target.model.width,
             shared_noise=Rule.named(self.settings.rule).same_text,
             stop=make_draft_stop(self.settings),
+            earlier=self.earlier.trie if self.earlier else None,
         )
         if not self._speculates(at):
             return make_proposer("nothing", {}, around)
@@ -170,29 +202,80 @@ class LaneMaker:
             return Fixed(0, "speculation refused")
         return make_draft_length(self.settings, self.costs)
 
-    def _sessions(self, at: At) -> dict[Role, Session | HeadSession]:
+    def _sessions(self, at: At) -> dict[Role, Session | HeadSession | ExitSession]:
         pair, drafter = self.pair, self.drafter if self._speculates(at) else "nothing"
         head = pair.head if drafter == "head" else None
-        target = self._session(at, "target", pair.target, features=head is not None)
-        sessions: dict[Role, Session | HeadSession] = {"target": target}
+        opened = head.open_target if head else pair.target.model.open
+        target = self._session(at, "target", pair.target, opened)
+        sessions: dict[Role, Session | HeadSession | ExitSession] = {"target": target}
         if pair.draft is not None and drafter == "model":
-            sessions["draft"] = self._session(at, "draft", pair.draft)
+            sessions["draft"] = self._draft_session(at, pair.draft)
         if head is not None:
             sessions["head"] = self._head_session(at, head, target)
+        if drafter == "early-exit" and (exits := self.early_exit) is not None:
+            sessions["draft"] = exits.open(target, target.capacity)
         return sessions
 
+    @property
+    def _bridge(self) -> VocabularyBridge | None:
+        """What a method for different vocabularies needs; None for any other."""
+        return self.pair.bridge if Method.named(self.settings.method).any_vocabulary else None
+
+    @property
+    def _room(self) -> Room:
+        """Tokens of the target in this run, and in its conversation."""
+        wanted = max(self.capacity, self.conversation_tokens)
+        return Room(needed=self.capacity, wanted=min(wanted, self.context))
+
+    def _draft_ids(self) -> tuple[int, ...]:
+        """The prompt as the draft model reads it."""
+        bridge = self._bridge
+        return tuple(Retold(bridge).follow(self.prompt_ids)) if bridge else self.prompt_ids
+
+    @property
+    def _draft_room(self) -> Room:
+        """As `_room`, in the draft's own tokens: in a text twice as many as the target's, or half
+        as many again as in the prompt, should they be that much shorter. Behind that the target
+        writes alone.
+        """
+        prompt, mine = len(self._draft_ids()), len(self.prompt_ids)
+        share = max(2.0, 1.5 * prompt / mine)
+        room = self._room
+        needed, wanted = (
+            prompt + math.ceil(share * (tokens - mine)) for tokens in (room.needed, room.wanted)
+        )
+        return _within(Room(needed, wanted), self.pair.draft)
+
+    def _draft_session(self, at: At, draft: LoadedModel) -> Session:
+        opened = draft.model.open
+        if self._bridge is None:
+            return self._session(at, "draft", draft, opened)
+        return self._opened(
+            at, "draft", draft, opened, ids=self._draft_ids(), room=self._draft_room
+        )
+
     def _session(
-        self, at: At, role: Role, loaded: LoadedModel, *, features: bool = False
+        self, at: At, role: Role, loaded: LoadedModel, opened: Callable[[int], Session]
+    ) -> Session:
+        """A session that reads the target's ids."""
+        room = _within(self._room, loaded)
+        return self._opened(at, role, loaded, opened, ids=self.prompt_ids, room=room)
+
+    def _opened(
+        self,
+        at: At,
+        role: Role,
+        loaded: LoadedModel,
+        opened: Callable[[int], Session],
+        *,
+        ids: tuple[int, ...],
+        room: Room,
     ) -> Session:
         """An empty session, or the conversation's own."""
-        context = min(self.context, loaded.model.context_length)
-        wanted = max(self.capacity, self.conversation_tokens)
-        room = Room(needed=min(self.capacity, context), wanted=min(wanted, context))
-        opened = partial(loaded.model.open, features=features)
         if self.conversation is None:
             return opened(room.needed)
         return self.conversation.session(
-            at, role, opened, rewinds=loaded.rewinding.holds, ids=self.prompt_ids, room=room
+            at, role, opened, rewinds=loaded.rewinding.holds, ids=ids, room=room
         )
 
     def _head_session(self, at: At, head: LoadedHead, target: Session) -> HeadSession:
@@ -200,6 +283,12 @@ class LaneMaker:
         if self.conversation is None:
             return head.open(target, target.capacity)
         return self.conversation.head_session(at, head, target, ids=self.prompt_ids)
+
+
+def _within(room: Room, loaded: LoadedModel | None) -> Room:
+    """As much of it as the model can hold."""
+    most = loaded.model.context_length if loaded else 0
+    return Room(min(room.needed, most), min(room.wanted, most))
 
 
 def _off_the_clock(pause: Pause, *clocks: Clock) -> Pause:

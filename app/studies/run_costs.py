@@ -35,8 +35,9 @@ def run_costs(
                 maker.settings.draft_length,
                 context=bucket_of(len(maker.prompt_ids) + written),
                 drafter=maker.drafter,
+                early_exit=maker.early_exit,
                 seen=_single_pass(record),
-                keep=not record.flags,
+                keep=not any(flag.reach == "times" for flag in record.flags),
                 report=report,
                 pause=pause,
             )
@@ -57,6 +58,7 @@ def with_costs(maker: LaneMaker, *, report: Report, pause: Pause) -> LaneMaker:
         maker.settings.draft_length,
         context=bucket_of(maker.capacity),
         drafter=maker.drafter,
+        early_exit=maker.early_exit,
         report=report,
         pause=pause,
     )

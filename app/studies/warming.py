@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from app.decoding.clock import clock_for
 from app.decoding.contracts import row_at
+from app.models.early_exit import EarlyExit
 from app.models.language_model import LanguageModel
 from app.models.loaded_head import LoadedHead
 from app.models.session import Block
@@ -32,11 +33,14 @@ def warm_up(model: LanguageModel, prompt_ids: Sequence[int], *, width: int) -> N
     clock_for(model.device).wait()  # or the first lane would wait for what a card has still to do
 
 
-def warm_up_head(head: LoadedHead, prompt_ids: Sequence[int]) -> None:
-    """Reads some of a prompt with a head and its target, then two guesses, as a run will."""
+def warm_up_head(head: LoadedHead | EarlyExit, prompt_ids: Sequence[int]) -> None:
+    """Reads some of a prompt with a target and what guesses beside it, a head or its own first
+    layers, then two guesses, as a run will.
+    """
     target = head.target
-    ids = [*(token % target.rows for token in prompt_ids[:_LONGEST]), 0, 0]
-    session = target.open(len(ids), features=True)
+    room = max(target.context_length - 4, 1)
+    ids = [*(token % target.rows for token in prompt_ids[: min(_LONGEST, room)]), 0, 0]
+    session = head.open_target(len(ids) + 2)
     session.read(ids[:-1], rows=1)
     beside = head.open(session, len(ids) + 2)
     guesses = Block(device=target.device)

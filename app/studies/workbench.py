@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 
 import torch
 
+from app import files
 from app.library.catalogue import Catalogue
+from app.library.kept_texts import KeptTexts
 from app.models.devices import device_memory
 from app.models.exhausted import memory_guard
 from app.models.machine import (
@@ -45,6 +48,7 @@ from app.studies.audit import audit_lane
 from app.studies.conditions import watch
 from app.studies.conversation import Conversation
 from app.studies.divergence import find_divergence
+from app.studies.earlier_texts import EarlierTexts
 from app.studies.lanes import LaneMaker
 from app.studies.orders import lane_events, unfinished
 from app.studies.run_costs import run_costs, with_costs
@@ -61,6 +65,7 @@ class Workbench:
         self._catalogue = catalogue
         self._pair: LoadedPair | None = None
         self._warm = WarmModels()
+        self._earlier = EarlierTexts(KeptTexts(files.kept_texts_file()))
         clear_left_behind()
 
     def ready(self) -> EngineReady:
@@ -116,10 +121,12 @@ class Workbench:
         report: Report,
         pause: Pause,
         costing: bool = True,
+        remembered: bool = True,
         conversation: Conversation | None = None,
     ) -> None:
         """Runs these settings, telling every event from RunStarted to RunEnded. Without `costing`
-        nothing is measured after the lanes: for a study that knows its costs.
+        nothing is measured after the lanes: for a study that knows its costs. Unless `remembered`
+        no later run copies from its text: for a study that runs a prompt several times.
 
         As a turn of a conversation it goes on with what the turns before have read. Raises Problem
         and Cancelled only before RunStarted; later ones become RunEnded.
@@ -127,7 +134,9 @@ class Workbench:
         _check(settings)
         pair = self.loaded(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings, conversation)
-        for event in _events(run, maker, costing=costing, report=report, pause=pause):
+        maker = self._with_earlier(maker, report=report, pause=pause)
+        texts = self._earlier if remembered else None
+        for event in _events(run, maker, texts, costing=costing, report=report, pause=pause):
             emit(event)
 
     def audit(self, wanted: Audit, *, report: Report, pause: Pause) -> Audited:
@@ -139,9 +148,18 @@ class Workbench:
         _check(wanted.settings)
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
         maker = _lane_maker(pair, wanted.settings)
+        maker = self._with_earlier(maker, report=report, pause=pause)
         with _freeing("in an audit"):
             maker = with_costs(maker, report=report, pause=pause)
             return audit_lane(maker, wanted, report=report, pause=pause)
+
+    def _with_earlier(self, maker: LaneMaker, *, report: Report, pause: Pause) -> LaneMaker:
+        """The same maker, knowing what earlier runs wrote if its method copies from that."""
+        if maker.refusal:
+            return maker
+        target, settings = maker.pair.target.model, maker.settings
+        found = self._earlier.found(target, settings, report=report, pause=pause)
+        return replace(maker, earlier=found)
 
     def count_tokens(self, prompt: str, *, system: str = "", raw: bool = False) -> int:
         """Tokens of a prompt as the loaded target reads it. Raises Problem if nothing is loaded."""
@@ -182,9 +200,15 @@ def _check(settings: RunSettings) -> None:
 
 
 def _events(
-    run: str, maker: LaneMaker, *, costing: bool, report: Report, pause: Pause
+    run: str,
+    maker: LaneMaker,
+    texts: EarlierTexts | None,
+    *,
+    costing: bool,
+    report: Report,
+    pause: Pause,
 ) -> Iterator[RunEvent]:
-    """A run from RunStarted to RunEnded, whatever stops it."""
+    """A run from RunStarted to RunEnded, whatever stops it; `texts` takes in what it wrote."""
     started = _run_started(run, maker)
     record = RunRecord.begin(started)
     yield started
@@ -211,11 +235,14 @@ def _events(
         release_frames(stop)
         collect()
     peak_bytes = peak.bytes
-    flags = conditions.flags()
+    repeated = maker.earlier.repeats(record) if maker.earlier else None
+    flags = (*conditions.flags(), *filter(None, (repeated,)))
     seen = [ConditionsSeen(run, flags)] if flags else []
     for last in (*unfinished(record), *seen, *([divergence] if divergence else [])):
         record.apply(last)
         yield last
+    if texts and not stop:
+        texts.add(maker.pair.target.model, record)
     if costing and not stop:
         yield from run_costs(record, maker, report=report, pause=pause)
     yield _ended(record, stop, peak_bytes)
@@ -274,7 +301,7 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
         prompt_ids=maker.prompt_ids,
         end_ids=pair.end_ids,
         lossless=maker.lossless,
-        notes=pair.notes(maker.drafter),
+        notes=maker.notes,
         draft_resident=pair.drafts_with != "nothing",
     )
 
@@ -292,6 +319,8 @@ def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
         warm_up(pair.draft.model, maker.prompt_ids, width=1)
     if pair.head is not None and maker.drafter == "head":
         warm_up_head(pair.head, maker.prompt_ids)
+    if (exits := maker.early_exit) is not None:
+        warm_up_head(exits, maker.prompt_ids)
 
 
 def _ended(record: RunRecord, stop: Exception | None, peak: int | None) -> RunEnded:

@@ -26,6 +26,20 @@ def test_costs_of_a_record_are_those_measured_and_what_its_rounds_took_besides()
     assert step_costs([run_record()], None) is None
 
 
+def test_a_guess_of_a_helped_draft_model_costs_what_its_passes_took_here():
+    # Four guesses a loop in 0.2 s of passes, whatever a pass of one row costs.
+    record = costed_record()
+    rounds = record.lanes[0].repetitions[0].rounds
+    for place, round_ in enumerate(rounds):
+        kept = tuple(
+            msgspec.structs.replace(token, source="cascade") if token.source else token
+            for token in round_.committed
+        )
+        phases = msgspec.structs.replace(round_.phases, draft_calls=0.2)
+        rounds[place] = msgspec.structs.replace(round_, committed=kept, phases=phases)
+    assert step_costs([record], record.costs).draft_step == pytest.approx(0.2 / 4)
+
+
 def test_the_account_of_rounds_that_cost_what_was_measured_is_the_speedup():
     found = appraise(costed_record())
     # Four loops of 4 × 0.15 + 0.9 + 0.25 = 1.75 s brought 12 tokens of 1 s.

@@ -151,7 +151,6 @@ def test_the_list_of_models_fits_a_terminal_and_cuts_no_name(call, monkeypatch, 
     row = next(line for line in tables if line.split()[:1] == ["qwen2.5-72b"])
     for word in ("72.71 B", "Qwen", "no", "145.4 GB"):
         assert word in row
-    assert "EAGLE-3 heads are not run by this version yet" in done.out
 
 
 def test_fetch_takes_the_models_of_a_pair_once(call, monkeypatch, tmp_path):

@@ -319,8 +319,12 @@ def test_a_draft_with_a_short_context_falls_back_to_plain_rounds():
     repetition = run(lane, sessions(target, draft))
     assert repetition.token_ids == [(11 + i) % 60 for i in range(20)]
     assert max(len(cache.ids) for cache in draft.caches) <= 32
-    assert repetition.rounds[-1].draft_stop == "the draft model's context is full"
-    assert repetition.rounds[-1].drafted == 0
+    assert [(r.limit, r.limited_by) for r in repetition.rounds[:2]] == [
+        (4, "draft length"),
+        (0, "draft's context"),
+    ]
+    assert {r.limited_by for r in repetition.rounds[1:-1]} == {"draft's context"}
+    assert not any(r.drafted or r.draft_stop for r in repetition.rounds[1:])
 
 
 def test_padded_vocabularies_of_different_widths():

@@ -10,6 +10,7 @@ import torch
 from app.decoding.contracts import Draft, Read, TargetRows
 from app.decoding.loop import decode, draws_on
 from app.decoding.proposers.ngram import Ngram
+from app.decoding.proposers.suffix import Suffix
 from app.decoding.sampling import Penalties
 from app.decoding.verifiers import make_verifier
 from app.models.pair import DraftWidths
@@ -54,10 +55,12 @@ def draft_model(sampling: Sampling) -> DraftModel:
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("method", ["ngram", "draft-model"])
+@pytest.mark.parametrize("method", ["ngram", "suffix", "draft-model"])
 def test_nothing_of_a_round_asks_the_device_before_the_end(method, sampling):
     ngram = Ngram(shortest=1, longest=2, end_ids=[], device=META)
-    draft = drafted(ngram if method == "ngram" else draft_model(sampling))
+    suffix = Suffix(depth=8, factor=2.0, offset=0.0, least_probability=0.0, end_ids=[], device=META)
+    copying = {"ngram": ngram, "suffix": suffix}
+    draft = drafted(copying.get(method) or draft_model(sampling))
     assert len(draft) == 3
     assert draft.block.tensor().device == META
     logits = torch.empty(len(draft) + 1, WIDTH, device=META)

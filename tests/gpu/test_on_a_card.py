@@ -15,6 +15,7 @@ from app.decoding.drivers import Sessions, run_lane
 from app.decoding.loop import decode
 from app.decoding.proposers.draft_head import DraftHead
 from app.library.preflight import check
+from app.models.early_exit import EarlyExit
 from app.models.language_model import LanguageModel
 from app.models.loading import load
 from app.models.precision import settle_precision, why_not
@@ -142,7 +143,7 @@ def head_drafting(target, sampling):
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.8, top_p=0.9, seed=3)])
-@pytest.mark.parametrize("drafter", ["nothing", "model", "head"])
+@pytest.mark.parametrize("drafter", ["nothing", "model", "head", "early-exit"])
 def test_a_round_waits_for_the_card_once(sampling, drafter):
     target, draft = on_card(1), on_card(1, noise=0.05)
     proposer, both = Guesses(lambda text, r: [text[-1], 5, 6]), sessions(target, draft)
@@ -150,6 +151,9 @@ def test_a_round_waits_for_the_card_once(sampling, drafter):
         proposer = drafting(sampling)
     if drafter == "head":
         proposer, both = head_drafting(target, sampling)
+    if drafter == "early-exit":
+        proposer, session = drafting(sampling), target.open(256)
+        both = Sessions({"target": session, "draft": EarlyExit(target).open(session, 256)})
     steps = run_lane(
         decode(lane([3, 1, 4], proposer=proposer, sampling=sampling, tokens=24)),
         both,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 
+import msgspec
 import numpy as np
 import pyqtgraph as pg
 import pytest
@@ -115,6 +116,37 @@ def test_curves_reach_the_screen(row):
     for _ in range(10):
         QApplication.processEvents()
     assert row.charts[2].plot.viewRange() == before
+
+
+def outgrown(rounds, after: int):
+    """The same rounds; from one on plain, as the draft's context is full."""
+    for round_ in rounds:
+        if round_.index < after:
+            yield round_
+        else:
+            own = msgspec.structs.replace(round_.committed[-1], status="plain")
+            yield msgspec.structs.replace(
+                round_, limit=0, limited_by="draft's context", committed=(own,), thrown=()
+            )
+
+
+def test_loops_that_a_short_context_of_the_draft_leaves_plain_are_marked(row):
+    record = record_of(run_of())
+    chart = row.charts[1]
+    row.show_record(record)
+    QApplication.processEvents()
+    assert not chart.outgrown_key.isVisible()
+    assert chart.outgrown.getData()[0] is None or not len(chart.outgrown.getData()[0])
+    lane = record.repetitions("speculative")[0]
+    lane.rounds[:] = outgrown(lane.rounds, after=5)
+    row.show_record(None)
+    row.show_record(record)
+    QApplication.processEvents()
+    x, y = chart.outgrown.getData()
+    assert x.tolist() == list(range(6, len(lane.rounds) + 1))
+    assert set(y.tolist()) == {1.3}
+    assert chart.outgrown_key.isVisible()
+    assert "context" in chart.outgrown_key.text()
 
 
 def test_items_are_made_once(row):

@@ -63,7 +63,7 @@ def test_a_pair_offers_no_method_that_needs_what_it_has_not(form):
     assert offered == {"ngram", "head", "ngram-else-head"}
     form.choose_pair("embedded-nf4-draft")
     offered = {field.itemData(i) for i in range(field.count())}
-    assert offered == {"ngram", "draft-model"}
+    assert offered == {"ngram", "draft-model", "tli", "slem"}
 
 
 def test_speculation_off_is_plain_decoding_in_one_lane(form):

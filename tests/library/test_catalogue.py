@@ -153,17 +153,12 @@ def test_a_drafts_model_is_smaller_and_of_the_targets_kind() -> None:
         assert abs(target.vocabulary - draft.vocabulary) < 0.02 * target.vocabulary, pair.name
 
 
-def test_a_head_that_is_not_run_yet_is_listed_but_no_pair_can_use_it(tmp_path: Path) -> None:
-    text = GOOD + (
-        "  bad:\n    title: B\n    target: good\n    method: ngram-else-head\n    head: far\n"
-    )
+def test_a_published_head_is_a_head_for_pairs(tmp_path: Path) -> None:
+    text = GOOD + "  eagle:\n    title: B\n    target: good\n    method: head\n    head: far\n"
     text = text.replace("pairs:", "  far: {title: Far, kind: eagle-3, source: {hub: a/b}}\npairs:")
     catalogue = load(tmp_path, text)
-    assert [pair.name for pair in catalogue.pairs] == ["good-pair"]
-    (fault,) = catalogue.faults
-    assert "head 'far'" in fault.message
-    assert fault.remedy == "EAGLE-3 heads are not run by this version yet."
-    assert [model.name for model in catalogue.models if model.not_run] == ["far"]
+    assert catalogue.faults == ()
+    assert catalogue.model(catalogue.pair("eagle").head or "").kind == "eagle-3"
 
 
 def test_the_examples_in_what_ships_can_be_used(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_padding_is_no_difference(make_folder: Make) -> None:
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_any_swapped_ids_are_refused_naming_the_first(
+def test_any_swapped_ids_make_another_vocabulary_and_the_first_is_named(
     make_folder: Make,
     byte_tokenizer: Letters,
     tmp_path_factory: pytest.TempPathFactory,
@@ -46,7 +46,7 @@ def test_any_swapped_ids_are_refused_naming_the_first(
         for folder in (target, draft)
     )
     found = compare(target, draft)
-    assert found.verdict == "refused"
+    assert found.verdict == "differs"
     said = f"id {first} means {ours!r} to the target and {theirs!r} to the draft; 2 ids differ."
     assert found.reason.startswith(said)
     told = report(target, draft)
@@ -77,7 +77,7 @@ def test_another_end_alone_is_allowed_with_a_warning(make_folder: Make) -> None:
     assert "by ids 56, the target by 57" in found.warnings[0]
 
 
-def test_an_ordinary_id_that_one_lacks_is_refused(
+def test_an_ordinary_id_that_one_lacks_makes_another_vocabulary(
     make_folder: Make, byte_tokenizer: Letters
 ) -> None:
     shorter = byte_tokenizer(added=())
@@ -87,7 +87,7 @@ def test_an_ordinary_id_that_one_lacks_is_refused(
     target = make_folder("target", tokenizer=shorter)
     draft = make_folder("draft", tokenizer=Tokenizer.from_str(json.dumps(model)))
     found = compare(target, draft)
-    assert found.verdict == "refused"
+    assert found.verdict == "differs"
     assert f"id {id_} means {letter!r} to the target and nothing to the draft" in found.reason
 
 
@@ -193,26 +193,34 @@ def test_vocabularies_of_different_kinds_are_compared_by_their_text(make_folder:
     pieces = piece_tokenizer(["<0x0A>", "\u2581a", "a", "\u00e9"])
     target = make_folder("target", hidden=16, tokenizer=letters)
     draft = make_folder("draft", tokenizer=pieces)
-    assert Vocabulary(target / "tokenizer.json").spellings() == {b"a", b"b", b" a", b"\n", b"q"}
-    assert Vocabulary(draft / "tokenizer.json").spellings() == {b"\n", b" a", b"a", b"\xc3\xa9"}
+    mine, other = (
+        Vocabulary(side / "tokenizer.json").spellings().keys() for side in (target, draft)
+    )
+    assert mine == {b"a", b"b", b" a", b"\n", b"q"}
+    assert other == {b"\n", b" a", b"a", b"\xc3\xa9"}
     found = report(target, draft)
     assert found.verdict == "fits by intersection"
     assert found.overlap is not None
     assert (found.overlap.shared, found.overlap.of_target) == (3, 3 / 5)
     assert found.overlap.of_draft == 3 / 4
     assert "75% are the target's too, of the target's 60% the draft's" in found.reason
-    assert "this version cannot run such a pair yet" in found.sentence
-    assert "n-gram" in found.remedy
-    assert compare(target, draft).verdict == "refused"
+    assert found.fits
+    assert not found.same_ids
+    compared = compare(target, draft)
+    assert compared.verdict == "differs"
+    assert compared.warnings[0] == (
+        "The draft reads another vocabulary: 75.0% of its tokens are the target's too, and 60.0% "
+        "of the target's are its. Methods for it: tli, or slem."
+    )
 
 
-def test_vocabularies_that_share_too_little_cannot_work_together(make_folder: Make) -> None:
+def test_vocabularies_that_share_too_little_fit_by_text_alone(make_folder: Make) -> None:
     target = make_folder("target", hidden=16, tokenizer=piece_tokenizer(["a", "b", "c"]))
     draft = make_folder("draft", tokenizer=piece_tokenizer(["x", "a", "y"]))
     found = report(target, draft)
-    assert found.verdict == "cannot"
-    assert found.sentence.startswith("cannot, because id 0 means 'a' to the target and 'x' to")
-    assert found.sentence.endswith("too few.")
+    assert found.verdict == "fits by text"
+    assert found.sentence.startswith("fits by text: id 0 means 'a' to the target and 'x' to")
+    assert "Methods for it: slem: too few tokens are shared for tli." in found.warnings[0]
 
 
 def test_special_tokens_are_told_by_role_where_they_differ(make_folder: Make) -> None:

@@ -19,9 +19,12 @@ from app.library.head_folder import HeadShape, MadeFor, check_head
 from app.library.preflight import check
 from app.models.draft_head import DraftHead
 from app.models.head_file import read_head, save_head
+from app.models.loaded_head import LoadedHead
 from app.models.tokenizer import Tokenizer
 from app.run.problems import Problem
 from mutations import mutations
+from published_heads import third_version
+from toys import tiny_llama
 
 COUNT = 1000
 _SECONDS = 2.0
@@ -221,3 +224,23 @@ def test_weights_of_heads(tmp_path: Path, watched: Callable[..., int]) -> None:
     file = folder / "head.safetensors"
     spoilt = mutations(file.read_bytes(), 7, COUNT // 4)
     assert watched(file, spoilt, lambda: read_head(check_head(folder))) > COUNT / 10
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_published_heads(name: str, tmp_path: Path, watched: Callable[..., int]) -> None:
+    target = tiny_llama(0, hidden_size=32, num_hidden_layers=3)
+    rotary = {"rope_type": "linear", "factor": 2.0}
+    layers = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [0, 1, 1]}}
+    third_version(tmp_path, 64, ids=list(range(9)), rope_parameters=rotary, fc_norm=True, **layers)
+    file = tmp_path / name
+    whole = file.read_bytes()
+    length = 8 + int.from_bytes(whole[:8], "little") if name == "model.safetensors" else len(whole)
+    spoilt = (one + whole[length:] for one in mutations(whole[:length], 8, COUNT // 4))
+
+    def read() -> None:
+        head = LoadedHead(check_head(tmp_path), target)
+        session = head.open_target(4)
+        session.read([1, 2], rows=1)
+        head.open(session, 4).read([1, 2, 3], rows=1)
+
+    assert watched(file, spoilt, read) > COUNT / 10

@@ -135,7 +135,7 @@ def test_a_head_is_counted_with_the_output_rows_that_it_copies(llama):
         normed=False,
         vocabulary=100,
     )
-    plan = Plan(target=llama, precision="fp32", tokens=10, head=shape, drafter="head")
+    plan = Plan(target=llama, precision="fp32", tokens=10, head=shape.size, drafter="head")
     matrices = sum(p.numel() for p in DraftHead(shape).parameters() if p.dim() > 1)
     found = estimate(plan)[0]
     assert found.draft == 4 * (matrices + 32 * 100)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer, models
 
 from app import files
 from app.library.catalogue import Catalogue, load_catalogue
@@ -256,6 +257,25 @@ def test_two_models_that_were_found_become_a_pair_with_an_entry_each(file, tmp_p
     assert (pair.target, pair.draft, pair.method) == ("big", "small", "draft-model")
     assert {found.model("big").source, found.model("small").source} == {target.source, draft.source}
     assert stays(OWN, file.read_text())
+
+
+@pytest.mark.parametrize(("shown", "method"), [("ab", "draft-model"), ("ba", "tli"), ("bx", "tli")])
+def test_the_vocabulary_of_a_draft_chooses_the_method(file, make_folder, tmp_path, shown, method):
+    for name, alphabet in (("big", "ab"), ("small", shown)):
+        vocabulary = {letter: id_ for id_, letter in enumerate(alphabet)}
+        make_folder(name, tokenizer=Tokenizer(models.BPE(vocabulary, [])))
+    target, draft = found_model(tmp_path, "big"), found_model(tmp_path, "small")
+    pair = catalogue().pair(offer_pair(file, catalogue(), target, draft, role="draft"))
+    assert pair.method == method
+
+
+def test_a_draft_that_shares_next_to_nothing_writes_freely(file, make_folder, tmp_path):
+    for name, alphabet in (("big", "abc"), ("small", "xay")):
+        vocabulary = {letter: id_ for id_, letter in enumerate(alphabet)}
+        make_folder(name, tokenizer=Tokenizer(models.BPE(vocabulary, [])))
+    target, draft = found_model(tmp_path, "big"), found_model(tmp_path, "small")
+    pair = catalogue().pair(offer_pair(file, catalogue(), target, draft, role="draft"))
+    assert pair.method == "slem"
 
 
 def test_a_target_by_itself_gets_a_pair_that_copies(file, tmp_path):

@@ -18,7 +18,7 @@ from app.library.catalogue import Catalogue
 from app.library.entries import FolderSource, HubSource, ModelEntry, PairEntry, Source, WheelSource
 from app.library.overview import overview
 from app.library.preflight import check
-from app.library.sources import fetch, locate
+from app.library.sources import fetch, is_download_needed, locate
 from app.library.wheel import unpacked_member, wheel_folder
 from app.run.problems import Cancelled, Problem
 
@@ -241,6 +241,30 @@ class TestWheel:
         assert started[0].poll() is not None
         assert [path for path in wheel_folder().iterdir() if path.suffix != ".lock"] == []
 
+    def test_one_that_ships_with_the_program_needs_no_network_and_is_left_where_it_is(
+        self, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model = entry(self.source(shelf))
+        get(model)
+        own = unpacked_member(self.source(shelf))
+        program = tmp_path / "program"
+        shipped = program / "resources" / "wheels" / own.parent.name
+        shipped.parent.mkdir(parents=True)
+        shutil.move(own.parent, shipped)
+        for kept in files.cache_folder().iterdir():
+            shutil.rmtree(kept)
+        shutil.rmtree(shelf)
+        assert is_download_needed(model)
+        monkeypatch.setattr("app.files.program_folder", lambda: program)
+        monkeypatch.setattr("sys.frozen", True, raising=False)
+        assert not is_download_needed(model)
+        stages: list[str] = []
+        folder = fetch(model, lambda progress: stages.append(progress.stage), pause=lambda: None)
+        assert stages[0] == "Reading the GGUF file"
+        assert check(folder).requantised_from == "Q8_0"
+        assert not own.exists()
+        assert (shipped / own.name).is_file()
+
     @pytest.mark.parametrize("frozen", [True, False])
     def test_without_pip_the_wheel_can_be_put_by_hand(
         self, shelf: Path, monkeypatch: pytest.MonkeyPatch, frozen: bool
@@ -306,18 +330,3 @@ def test_the_overview_tells_the_default_then_what_is_here_and_all_there_is_to_fe
         ("far", "to be fetched, 16.2 GB"),
         ("half", "to be fetched, 988 MB"),
     ]
-
-
-def test_a_head_that_this_version_does_not_run_is_never_fetched(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def download(*_: object, **__: object) -> Path:
-        raise AssertionError("fetched")
-
-    monkeypatch.setattr("app.library.sources.fetch_from_hub", download)
-    head = entry(HubSource("a/head"), "head", kind="eagle-3")
-    with pytest.raises(Problem, match="EAGLE-3 heads are not run by this version yet"):
-        fetch(head, lambda progress: None, pause=lambda: None)
-    (told,) = overview(Catalogue((head,))).models
-    assert told.standing == "faulty"
-    assert "EAGLE-3" in told.fault

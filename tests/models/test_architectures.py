@@ -22,6 +22,7 @@ from app.run.settings import RunSettings
 from app.selftest.models import record_here
 from app.selftest.tiny_models import last_layer_head
 from app.studies.workbench import Workbench
+from published_heads import first_version, third_version
 from tiny_kinds import KINDS, STATEFUL, TOKENIZER, WINDOW, write_kind
 
 PROMPT = "one two, one two, three"
@@ -106,6 +107,43 @@ def test_every_architecture_writes_what_generate_writes(kind, tmp_path):
     assert slides == (kind in ("mistral", "gemma2", "gemma3", "phi3"))
 
 
+@pytest.mark.parametrize("kind", ["llama", "gemma3", "gpt2", "mixtral"])
+def test_a_targets_own_first_layers_write_what_generate_writes(kind, tmp_path):
+    target = write_kind(tmp_path / "target", kind)
+    bench, expected = offered(tmp_path, draft="target"), generated(target)
+    record = run(bench, "early-exit")
+    assert texts_of(record) == [expected, expected]
+    assert sum(fate(record)) > LENGTH // 2
+    assert record.lossless
+    assert record.draft is None
+    assert record.notes == ("Guessed by the first 1 of 2 layers of Target.",)
+    assert record.costs.draft == "the first 1 of 2 layers of Target"
+    assert record.costs.draft_step > 0
+    caches = {lane.repetitions[0].cache_bytes for lane in record.lanes}
+    assert len(caches) == 1  # the layers that guess have no cache of their own
+    with pytest.raises(Problem, match="2 layers are to guess, and Target has 2 in all"):
+        run(bench, "early-exit", method_options={"exit_layer": 2})
+
+
+def test_a_pair_whose_target_has_no_layer_to_leave_out_decodes_plainly(tmp_path):
+    target = write_kind(tmp_path / "target", "llama", num_hidden_layers=1)
+    record = run(offered(tmp_path, draft="target"), "early-exit")
+    expected = generated(target)
+    assert texts_of(record) == [expected, expected]
+    assert fate(record) == (0, 0)
+    assert any("cannot guess for itself, as it has one layer" in note for note in record.notes)
+
+
+def test_a_draft_model_with_copies_writes_what_generate_writes(tmp_path):
+    target = write_kind(tmp_path / "target", "qwen3")
+    write_kind(tmp_path / "draft", "qwen3", disturbance=DISTURBANCE)
+    bench, expected = offered(tmp_path), generated(target)
+    alone = run(bench, "draft-model")
+    helped = run(bench, "cascade", method_options={"shortest": 1})
+    assert texts_of(helped) == [expected, expected]
+    assert fate(helped) == fate(alone)  # its guesses are those of the draft model
+
+
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
 def test_a_draft_head_writes_what_generate_writes(kind, tmp_path):
     # A target of one layer is its own head, but for the tokens that the head never guesses.
@@ -122,6 +160,25 @@ def test_a_draft_head_writes_what_generate_writes(kind, tmp_path):
         assert texts_of(record) == [expected, expected], method
         assert all(fate(record)), method
         assert record.notes == ()  # what is to be said of the draft model does not belong here
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
+@pytest.mark.parametrize("version", ["first", "third"])
+def test_a_published_head_writes_what_generate_writes(kind, version, tmp_path):
+    folder = write_kind(tmp_path / "target", kind, num_hidden_layers=3)
+    write_kind(tmp_path / "draft", kind)
+    vocabulary = check(folder).vocabulary
+    if version == "first":
+        first_version(tmp_path / "head", vocabulary)
+    else:
+        ids = [token for token in range(vocabulary) if token % 5]
+        third_version(tmp_path / "head", vocabulary, ids=ids)
+    bench, expected = offered(tmp_path, head="head"), generated(folder)
+    record = run(bench, "head")
+    assert texts_of(record) == [expected, expected]
+    assert sum(fate(record)) > 0
+    assert record.draft is not None
+    assert record.draft.name == f"EAGLE-{1 if version == 'first' else 3} head for head"
 
 
 @pytest.mark.parametrize("kind", STATEFUL)
@@ -179,6 +236,7 @@ def test_a_draft_at_the_end_of_its_learned_positions_leaves_the_rest_to_the_targ
     rounds = record.repetitions("speculative")[0].rounds
     assert rounds[0].drafted
     assert not any(round_.drafted for round_ in rounds[-10:])
+    assert {round_.limited_by for round_ in rounds[-10:-1]} == {"draft's context"}
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "opt"])

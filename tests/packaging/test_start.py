@@ -258,7 +258,7 @@ def test_a_missing_ensurepip_is_one_sentence_with_the_remedy(start, tmp_path, mo
 
 def test_every_requirement_is_pinned(start):
     pins = (PACKAGING / "constraints.txt").read_text(encoding="utf-8").lower()
-    for requirement in start.requirements(start.Place(ROOT), frozenset({"test"})):
+    for requirement in start.requirements(start.Place(ROOT), frozenset({"test", "compare"})):
         name = requirement.split(">")[0].split("=")[0].split("[")[0].strip().lower()
         assert f"\n{name}==" in pins
 
@@ -361,7 +361,11 @@ def test_arguments_pass_unchanged_and_the_folder_stays(tree, tmp_path):
 def test_tests_bring_their_libraries_and_run_from_the_root(tree, tmp_path):
     tree.run("--cpu", "test", "-k", "a or b", cwd=tmp_path)
     calls = tree.calls()
-    assert any(argument.startswith("pytest>=") for argument in installs(calls)[1])
+    _, libraries, _, compared = installs(calls)
+    assert any(argument.startswith("pytest>=") for argument in libraries)
+    assert not any(argument.startswith("speculators") for argument in libraries)
+    assert compared[-2] == "--no-deps"
+    assert compared[-1].startswith("speculators>=")
     assert calls[-1] == [str(tree.root), "-m", "pytest", "-k", "a or b"]
     tree.run("--cpu", "test")
     at_once = ["-n", str(min(os.cpu_count(), 4)), "--dist", "loadfile"]
@@ -409,7 +413,7 @@ def test_a_change_of_what_is_needed_installs_again(tree, changed):
         file.write("\n# changed\n")
     tree.run("--cpu", "run")
     again = installs(tree.calls())
-    assert len(again) == 3
+    assert len(again) == 4
     assert any(argument.startswith("pytest>=") for argument in again[1])
 
 

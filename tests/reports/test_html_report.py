@@ -316,6 +316,23 @@ def test_a_page_says_whether_it_pays_and_why():
         assert word in text
 
 
+def test_loops_that_a_short_context_of_the_draft_leaves_plain_are_marked():
+    record = costed_record()
+    assert "context full" not in page_of(record)
+    rounds = record.repetitions("speculative")[0].rounds
+    for place in (2, 3):
+        own = structs.replace(rounds[place].committed[-1], status="plain")
+        rounds[place] = structs.replace(
+            rounds[place], limit=0, limited_by="draft's context", committed=(own,), thrown=()
+        )
+    page = page_of(record)
+    chart = page[page.index('id="chart-tokens-per-loop') :]
+    (marks,) = re.findall(r'<path class="bar own" d="([^"]*)"', chart[: chart.index("</svg>")])
+    assert marks.count("M") == 2
+    assert "▲ draft&#39;s context full" in page
+    assert "2 of 4 loops" in page
+
+
 def test_a_draft_model_that_nobody_asked_was_resident_all_the_same():
     record = run_record()
     record.draft_resident = True

@@ -7,7 +7,9 @@ import torch
 from app.run.methods import METHODS
 from app.run.settings import Sampling
 
-OPTIONS = {"ngram": {"shortest": 1}}
+OPTIONS = {"ngram": {"shortest": 1}, "suffix": {"cached": 0}}
+"""Suffix decoding is asked to copy from no earlier run, which is what it is there for otherwise."""
+
 SAMPLINGS = {
     "greedy": Sampling(),
     "drawn": Sampling(temperature=1.0, seed=3),

@@ -21,7 +21,10 @@ from app.studies.workbench import _lane_maker
 
 METHODS = {
     "ngram": {"method": "ngram", "method_options": {"shortest": 1}},
+    "suffix": {"method": "suffix", "method_options": {"offset": 2.0}},
     "draft-model": {"method": "draft-model"},
+    "cascade": {"method": "cascade", "method_options": {"shortest": 1}},
+    "early-exit": {"method": "early-exit"},
     "head": {"method": "head"},
     "ngram-else-head": {"method": "ngram-else-head", "method_options": {"shortest": 1}},
 }

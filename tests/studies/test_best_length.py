@@ -58,7 +58,7 @@ def test_a_kept_draft_has_no_test_beyond_its_end():
     assert policy.acceptance == pytest.approx(3 / 7)
 
 
-@pytest.mark.parametrize("method", ["ngram", "draft-model"])
+@pytest.mark.parametrize("method", ["ngram", "suffix", "draft-model"])
 @pytest.mark.parametrize("policy", LENGTH_POLICIES)
 def test_every_policy_writes_the_baselines_text(run_tiny, policy, method, monkeypatch):
     asked = []
@@ -68,7 +68,7 @@ def test_every_policy_writes_the_baselines_text(run_tiny, policy, method, monkey
         return costs(dict.fromkeys(range(1, 10), 1.0), 0.01)
 
     monkeypatch.setattr(run_costs, "costs_of", known)
-    options = {"shortest": 1} if method == "ngram" else {}
+    options = {"ngram": {"shortest": 1}, "suffix": {"cached": 0}}.get(method, {})
     record = run_tiny(
         method=method, method_options=options, draft_length=5, draft_length_policy=policy
     )

@@ -23,13 +23,14 @@ def shared(one, other):
     )
 
 
-@pytest.mark.parametrize("method", ["ngram", "draft-model", "head", "ngram-else-head"])
+@pytest.mark.parametrize("method", ["ngram", "suffix", "draft-model", "head", "ngram-else-head"])
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 def test_a_carried_session_writes_what_a_fresh_one_writes(method, temperature):
     settings = RunSettings(
         pair="toy",
         prompt="",
         method=method,
+        method_options={"cached": 0} if method == "suffix" else {},
         max_new_tokens=12,
         repetitions=2,
         sampling=Sampling(temperature=temperature, seed=3),

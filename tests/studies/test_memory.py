@@ -122,7 +122,7 @@ def test_the_embedded_pair_takes_what_was_computed_and_little_more_than_it_needs
     plan = Plan(
         target=size_of(target),
         precision=precision,
-        head=check_head(head).description.shape,
+        head=check_head(head).size,
         drafter=method.drafter,
         tokens=found["tokens"],
         draft_length=8,

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from app.decoding.contracts import Proposer
 from app.decoding.draft_stop import DraftStop
+from app.decoding.proposers.cascade import Cascade
+from app.decoding.proposers.count_trie import CountTrie
 from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel
+from app.decoding.proposers.drawing import drawn_by
+from app.decoding.proposers.early_exit import EarlyExitDraft
 from app.decoding.proposers.in_order import InOrder
+from app.decoding.proposers.intersected import Intersected
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.nothing import Nothing
+from app.decoding.proposers.one_by_one import OneByOne
+from app.decoding.proposers.retokenised import Retokenised
+from app.decoding.proposers.suffix import Suffix
 from app.models.loaded_head import LoadedHead
 from app.models.pair import DraftWidths
+from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.methods import Method
 from app.run.problems import Problem
 from app.run.settings import OptionValue, Sampling
@@ -31,10 +41,15 @@ class Surroundings:
     device: torch.device
     """The target's."""
     draft_device: torch.device | None = None
-    """None without a draft model."""
+    """None without a draft model; as all of a draft model, the target's own at an early exit."""
     widths: DraftWidths | None = None
     """None without a draft model."""
+    own_widths: DraftWidths | None = None
+    """The draft model's beside itself; None without one."""
     draft_context: int = 0
+    """Tokens that the draft model can read, in the ids that it is given."""
+    bridge: VocabularyBridge | None = None
+    """Between the vocabularies of target and draft model; None without one."""
     head: LoadedHead | None = None
     width: int = 0
     """Logits a row of the target."""
@@ -42,12 +57,14 @@ class Surroundings:
     """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
     stop: DraftStop | None = None
     """Ends drafts of a model or a head before their limit; None never does."""
+    earlier: CountTrie | None = None
+    """What earlier runs wrote, counted as deep as the method's option says; None for nothing."""
 
 
 Options = Mapping[str, OptionValue]
 
 
-def _ngram(around: Surroundings, options: Options) -> Proposer:
+def _ngram(around: Surroundings, options: Options) -> Ngram:
     return Ngram(
         shortest=int(options["shortest"]),
         longest=int(options["longest"]),
@@ -57,18 +74,70 @@ def _ngram(around: Surroundings, options: Options) -> Proposer:
     )
 
 
-def _draft_model(around: Surroundings, options: Options) -> Proposer:
-    if around.widths is None or around.draft_device is None:
-        raise Problem("This pair has no draft model.", "Choose another method, or another pair.")
-    return DraftModel(
-        sampling=around.sampling,
-        widths=around.widths,
-        context=around.draft_context,
-        device=around.draft_device,
-        prompt_length=around.prompt_length,
+def _suffix(around: Surroundings, options: Options) -> Proposer:
+    return Suffix(
+        depth=int(options["depth"]),
+        factor=float(options["factor"]),
+        offset=float(options["offset"]),
+        least_probability=float(options["least_probability"]),
         end_ids=around.end_ids,
-        shared_noise=around.shared_noise,
-        stop=around.stop,
+        earlier=around.earlier,
+        device=around.device,
+    )
+
+
+def _draft_model(around: Surroundings, options: Options) -> Proposer:
+    return DraftModel(**_of_draft(around, options))
+
+
+def _early_exit(around: Surroundings, options: Options) -> Proposer:
+    return EarlyExitDraft(**_of_draft(around, options))
+
+
+def _cascade(around: Surroundings, options: Options) -> Proposer:
+    return Cascade(_ngram(around, options), **_of_draft(around, options))
+
+
+def _of_draft(around: Surroundings, options: Options) -> dict[str, Any]:
+    """What every proposer that asks a draft model is made of."""
+    if around.widths is None or around.draft_device is None:
+        raise _no_draft_model()
+    return {
+        "sampling": drawn_by(around.sampling, options),
+        "widths": around.widths,
+        "context": around.draft_context,
+        "device": around.draft_device,
+        "prompt_length": around.prompt_length,
+        "end_ids": around.end_ids,
+        "shared_noise": around.shared_noise,
+        "stop": around.stop,
+    }
+
+
+def _intersected(around: Surroundings, options: Options) -> Proposer:
+    if around.bridge is None:
+        raise _no_draft_model()
+    return Intersected(**_of_draft(around, options), bridge=around.bridge)
+
+
+def _retokenised(around: Surroundings, options: Options) -> Proposer:
+    widths, bridge, device = around.own_widths, around.bridge, around.draft_device
+    if widths is None or bridge is None or device is None:
+        raise _no_draft_model()
+
+    def writer(prompt_length: int) -> OneByOne:
+        return DraftModel(
+            sampling=drawn_by(around.sampling, options),
+            widths=widths,
+            context=around.draft_context,
+            device=device,
+            prompt_length=prompt_length,
+            end_ids=bridge.draft_ends,
+            stop=around.stop,
+        )
+
+    return Retokenised(
+        writer, bridge=bridge, device=around.device, prompt_length=around.prompt_length
     )
 
 
@@ -79,7 +148,7 @@ def _head(around: Surroundings, options: Options) -> Proposer:
             "Choose another method or another pair, or train a head (`foretoken train`).",
         )
     return DraftHead(
-        sampling=around.sampling,
+        sampling=drawn_by(around.sampling, options),
         ids=around.head.ids,
         width=around.width,
         prompt_length=around.prompt_length,
@@ -97,7 +166,12 @@ def _ngram_else_head(around: Surroundings, options: Options) -> Proposer:
 _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "nothing": lambda around, options: Nothing(),
     "ngram": _ngram,
+    "suffix": _suffix,
     "draft-model": _draft_model,
+    "cascade": _cascade,
+    "early-exit": _early_exit,
+    "tli": _intersected,
+    "slem": _retokenised,
     "head": _head,
     "ngram-else-head": _ngram_else_head,
 }
@@ -106,3 +180,7 @@ _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
 def make_proposer(name: str, options: Options, around: Surroundings) -> Proposer:
     """The proposer of the method `name`; options that are not given take their defaults."""
     return _MAKERS[name](around, Method.named(name).filled(options))
+
+
+def _no_draft_model() -> Problem:
+    return Problem("This pair has no draft model.", "Choose another method, or another pair.")

@@ -1,7 +1,7 @@
 """A small model guesses, token by token, what the target would write.
 
-Source: Leviathan et al. 2023 (arXiv 2211.17192), section 2.3. The draft draws at the run's own
-sampling settings, and its law is handed on exactly as it was drawn from.
+Source: Leviathan et al. 2023 (arXiv 2211.17192), section 2.3. The draft draws by the sampling that
+it is given, the run's own or another, and its law is handed on exactly as it was drawn from.
 """
 
 from __future__ import annotations
@@ -45,11 +45,14 @@ class DraftModel(OneByOne):
         self._penalties = Penalties(sampling, prompt_length)
 
     def limit(self, text: Sequence[int], limit: int) -> tuple[int, str]:
-        """The limit within the draft's own context and vocabulary, and why it is lower."""
+        """The limit, unless the draft cannot read the last token."""
         if text[-1] >= self._widths.draft_rows:
             return 0, "the draft model does not know the last token"
-        room = self._context - len(text) + 1
-        return (limit, "") if limit <= room else (room, "the draft model's context is full")
+        return limit, ""
+
+    def room(self, text: Sequence[int]) -> int:
+        """What the draft model's context leaves: it reads the text, and each guess but the last."""
+        return self._context - len(text) + 1
 
     def readable(self, text: Sequence[int]) -> Sequence[int]:
         """The text with ids that the draft cannot read replaced by 0: only acceptance suffers."""
@@ -76,7 +79,12 @@ class DraftModel(OneByOne):
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised fp32 logits [target width]; ids that are not shared have none."""
+        return self.rows(logits[None], text, block)[0]
+
+    def rows(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
+        """The same of several rows, those behind the block's last ids: [rows, target width]."""
         ids = min(self._widths.shared_ids, logits.shape[-1])
-        whole = logits.new_full((1, self._widths.target_width), -torch.inf, dtype=torch.float32)
-        whole[:, :ids] = logits[:ids].float()
-        return self._penalties.apply(whole, text, block)[0]
+        shape = (len(logits), self._widths.target_width)
+        whole = logits.new_full(shape, -torch.inf, dtype=torch.float32)
+        whole[:, :ids] = logits[:, :ids].float()
+        return self._penalties.apply(whole, text, block)

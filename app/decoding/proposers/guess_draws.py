@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from app.decoding.randomness import draw
@@ -27,3 +28,12 @@ class GuessDraws:
         if self.shared:
             return SharedNoise(self.seed, len(text) + slot).pick(law[None]).squeeze(0)
         return pick(law, draw(self.seed, "draft", round_, slot))
+
+    def picks(self, laws: Tensor, text: Sequence[int], *, round_: int, slot: int) -> Tensor:
+        """The guesses [rows] of laws [rows, width] in the slots from this one on: each is what
+        `pick` gives there.
+        """
+        guesses = [
+            self.pick(law, text, round_=round_, slot=slot + row) for row, law in enumerate(laws)
+        ]
+        return torch.stack(guesses)

@@ -53,6 +53,13 @@ class Ngram:
         )
         yield  # makes this a generator, as the loop expects
 
+    def guesses(self, text: Sequence[int], behind: Sequence[int], limit: int) -> list[int]:
+        """As `propose`, but what may follow the text and some ids behind it that are not text yet:
+        these are looked up, and not learnt.
+        """
+        self._index(text)
+        return self._continuation([*text, *behind], limit)
+
     def _index(self, text: Sequence[int]) -> None:
         """Takes in every run of tokens that ends before the text's last token."""
         for end in range(self._indexed, len(text) - 1):

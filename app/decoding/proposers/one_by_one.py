@@ -48,6 +48,10 @@ class OneByOne(ABC):
         self._device = device
         self._end_ids = frozenset(end_ids)
         self._prompt_read = False
+        self._own_ids: Tensor | None = None
+        """The id that each of the target's has in the guesser's own vocabulary; None: the same."""
+        self._fed = Block()
+        """The guesses as the session is fed them."""
 
     @abstractmethod
     def limit(self, text: Sequence[int], limit: int) -> tuple[int, str]:
@@ -69,22 +73,31 @@ class OneByOne(ABC):
     ) -> Guess:
         """The guess that is taken by these scores, or drawn from the law that they stand for."""
 
+    def room(self, text: Sequence[int]) -> int | None:
+        """How many tokens may be guessed before the draft's own context is full; None if that
+        holds whatever the target's does.
+        """
+        return None
+
     def readable(self, text: Sequence[int]) -> Sequence[int]:
         """The text as the session can read it."""
         return text
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
         """Makes at most `limit` guesses, one pass each."""
-        limit, stop = self.limit(text, limit)
+        limit, stop, room = self.limits(text, limit)
         if limit <= 0:
-            return Draft(Block(), stop=stop)
+            return Draft(Block(), stop=stop, room=room)
         known = self.readable(text)
         block = Block(device=self._device)
+        self._fed = block if self._own_ids is None else Block(device=self._device)
         made: list[Guess] = []
         ended = ""
         yield from self._catch_up(known)
         for slot in range(limit):
-            reading = yield Read(self.role, known, len(known), block, prompt=not self._prompt_read)
+            reading = yield Read(
+                self.role, known, len(known), self._fed, prompt=not self._prompt_read
+            )
             assert isinstance(reading, Reading)
             self._prompt_read = True
             scores = self.scores(reading.logits[-1], text, block)
@@ -93,14 +106,30 @@ class OneByOne(ABC):
                 break
             made.append(self.guess(scores, law, text, round_=round_, slot=slot))
             block.append(made[-1].token)
+            if self._own_ids is not None:
+                self._fed.append(row_at(self._own_ids, made[-1].token))
             if ended := "end of text" if self._ended(block) else self._behind(made[-1], law):
                 break
+        return self.drafted(block, made, stop=ended or stop, room=room)
+
+    def drafted(self, block: Block, made: Sequence[Guess], *, stop: str, room: int | None) -> Draft:
+        """The draft of these guesses, whose ids are the block's."""
         if not made:
-            return Draft(Block(), stop=ended)
+            return Draft(Block(), stop=stop, room=room)
         laws = [one.law for one in made if one.law is not None]
         finite = torch.stack([one.finite for one in made]).all()
         drawn_from = torch.stack(laws) if laws else None
-        return Draft(block, drawn_from, self.source, ended or stop, finite=finite)
+        return Draft(block, drawn_from, self.source, stop, finite=finite, room=room)
+
+    def limits(self, text: Sequence[int], limit: int) -> tuple[int, str, int | None]:
+        """How many tokens may be guessed, why it is fewer than `limit`, and the room that the
+        draft's own context has, where that is the reason.
+        """
+        limit, stop = self.limit(text, limit)
+        room = self.room(text)
+        if room is None or room >= limit:
+            return limit, stop, None
+        return max(room, 0), stop, max(room, 0)
 
     def _catch_up(self, text: Sequence[int]) -> Asking:
         """Reads what is longer than one chunk, so that a stop takes effect within one pass."""

@@ -12,6 +12,7 @@ from app.reports.html.drawing import (
     curve,
     even_axis,
     level,
+    marks,
     picture,
     shared_bars,
 )
@@ -75,6 +76,18 @@ def _tokens_per_loop(lane: LoopSeries, record: RunRecord) -> Chart:
     )
     frame = Frame(_loops(lane, bars=True), even_axis(1.05 * ceiling, "", whole=True))
     mean = list(enumerate(lane.tokens_per_loop, 1))
+    key = [("each loop", "bar each"), ("mean so far", "line mean"), ("γ + 1", "line ceiling")]
+    each = shared_bars(lane.committed)
+    full = [
+        ((left + right) / 2, height)
+        for (left, right, height), (_, _, share) in zip(
+            each, shared_bars(lane.outgrown), strict=True
+        )
+        if share
+    ]
+    if full:
+        meaning += " A triangle marks loops without a guess, as the draft's own context is full."
+        key.append(("▲ draft's context full", "bar own"))
     return _chart(
         "tokens_per_loop",
         "Tokens per loop",
@@ -82,11 +95,12 @@ def _tokens_per_loop(lane: LoopSeries, record: RunRecord) -> Chart:
         record=record,
         frame=frame,
         parts=[
-            bars(frame, shared_bars(lane.committed), "each"),
+            bars(frame, each, "each"),
             level(frame, ceiling, "ceiling"),
             curve(frame, mean, "mean"),
+            marks(frame, full, "own"),
         ],
-        key=(("each loop", "bar each"), ("mean so far", "line mean"), ("γ + 1", "line ceiling")),
+        key=tuple(key),
     )
 
 

@@ -69,6 +69,12 @@ def bars(frame: Frame, heights: Iterable[tuple[float, float, float | None]], loo
     return _path("".join(steps), f"bar {look}")
 
 
+def marks(frame: Frame, points: Iterable[tuple[float, float]], look: str) -> Markup:
+    """A small triangle above each point."""
+    steps = [f"M{frame.across(x) - 3:.1f} {frame.up(y) - 3:.1f}h6l-3 -5Z" for x, y in points]
+    return _path("".join(steps), f"bar {look}")
+
+
 def level(frame: Frame, value: float, look: str) -> Markup:
     """A line across the whole field."""
     start, end, at = frame.across(frame.x.low), frame.across(frame.x.high), frame.up(value)

@@ -30,11 +30,13 @@ class LoopSeries(msgspec.Struct, frozen=True):
     """Their mean so far."""
     speed: list[float | None]
     """Tokens a second over the latest loops."""
+    outgrown: list[bool]
+    """Whether nothing was guessed because the draft's context is full."""
 
 
 def loop_series(rounds: Sequence[Round]) -> LoopSeries:
     """The series of these rounds."""
-    series = LoopSeries([], [], [], [], [])
+    series = LoopSeries([], [], [], [], [], [])
     tally, clock = Counts(), 0.0
     recent: deque[tuple[int, float]] = deque(maxlen=RECENT)
     for round_ in rounds:
@@ -46,6 +48,7 @@ def loop_series(rounds: Sequence[Round]) -> LoopSeries:
         series.committed.append(len(round_.committed))
         series.tokens_per_loop.append(tally.tokens_per_loop)
         series.speed.append(_speed(recent))
+        series.outgrown.append(round_.outgrown)
     return series
 
 
