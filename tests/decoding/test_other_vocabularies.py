@@ -170,8 +170,9 @@ class Tables:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("rule", LOSSLESS)
 def test_the_whole_loop_follows_the_targets_law(alphabets, method, rule):
-    # So many show a law that is off by a twentieth (test_whole_loop.py); one rule has to.
-    tokens = 6500 if rule == "exact" else 1500
+    # So many show a law that is off by a twentieth (test_whole_loop.py); one rule has to, and half
+    # as many do where guesses are certain.
+    tokens = (6500 if method == "tli" else 3250) if rule == "exact" else 1000
     sampling = Sampling(temperature=1.0, seed=1)
     shared = rule == "coupled"
     guesser = proposer(method, alphabets, widths=(4, 5), sampling=sampling, shared_noise=shared)
@@ -245,7 +246,7 @@ def test_greedy_texts_are_the_baselines_at_every_draft_length(
     models, between, sizes = random_pair(kinds, target, draft)
     sampling = Sampling(**penalties)
     prompt = {"letters": letters(), "pieces": pieces()}[target].encode("the cat and the rat")
-    asked = {"sampling": sampling, "max_new_tokens": 24}
+    asked = {"sampling": sampling, "max_new_tokens": 16}
     plain = run(make_lane(prompt, **asked), sessions(models[0]))
     accepted = 0
     for gamma in range(1, 9):

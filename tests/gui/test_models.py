@@ -257,13 +257,30 @@ def test_a_draft_is_compared_with_the_target_before_it_is_used(page, window, set
     assert window.page.form.rows["method"].field.get() == "draft-model"
 
 
-def test_a_draft_of_another_vocabulary_says_why_it_cannot_be_used(page, window, settle, tmp_path):
+def test_a_draft_of_another_vocabulary_is_used_by_the_method_for_it(
+    page, window, settle, tmp_path
+):
     own_target(window, settle, write_model(tmp_path / "target", hidden=8))
-    written = files.user_catalogue().read_text(encoding="utf-8")
     window.stock.take([write_model(tmp_path / "foreign", "acb")])
     settle()
+    said = "Fits. The draft reads another vocabulary: 100.0% of its tokens are the target's too"
+    assert page.side.verdict.text().startswith(said)
+    window.action["use_draft"].trigger()
+    settle()
+    pair = window.page.form.pair
+    assert (pair.target, pair.draft, pair.method) == ("target", "foreign", "tli")
+    assert window.page.form.rows["method"].field.get() == "tli"
+
+
+def test_a_draft_that_cannot_be_compared_says_why_it_cannot_be_used(page, window, settle, tmp_path):
+    own_target(window, settle, write_model(tmp_path / "target", hidden=8))
+    written = files.user_catalogue().read_text(encoding="utf-8")
+    foreign = write_model(tmp_path / "foreign", "acb")
+    (foreign / "tokenizer.json").rename(foreign / "tokenizer.model")
+    window.stock.take([foreign])
+    settle()
     assert page.side.verdict.text().startswith("Cannot. ")
-    assert "d 1 means 'b' to the target and 'c' to the draft" in page.side.verdict.text()
+    assert "tokenizer files are of different kinds" in page.side.verdict.text()
     assert page.side.verdict_remedy.isVisible()
     assert not window.action["use_draft"].isEnabled()
     window.stock.pairing.use_draft()

@@ -265,7 +265,9 @@ def test_the_vocabulary_of_a_draft_chooses_the_method(file, make_folder, tmp_pat
         vocabulary = {letter: id_ for id_, letter in enumerate(alphabet)}
         make_folder(name, tokenizer=Tokenizer(models.BPE(vocabulary, [])))
     target, draft = found_model(tmp_path, "big"), found_model(tmp_path, "small")
-    pair = catalogue().pair(offer_pair(file, catalogue(), target, draft, role="draft"))
+    name = offer_pair(file, catalogue(), target, draft, role="draft")
+    assert catalogue().faults == ()
+    pair = catalogue().pair(name)
     assert pair.method == method
 
 
@@ -274,7 +276,9 @@ def test_a_draft_that_shares_next_to_nothing_writes_freely(file, make_folder, tm
         vocabulary = {letter: id_ for id_, letter in enumerate(alphabet)}
         make_folder(name, tokenizer=Tokenizer(models.BPE(vocabulary, [])))
     target, draft = found_model(tmp_path, "big"), found_model(tmp_path, "small")
-    pair = catalogue().pair(offer_pair(file, catalogue(), target, draft, role="draft"))
+    name = offer_pair(file, catalogue(), target, draft, role="draft")
+    assert catalogue().faults == ()
+    pair = catalogue().pair(name)
     assert pair.method == "slem"
 
 

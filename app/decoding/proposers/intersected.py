@@ -61,7 +61,8 @@ class Intersected(DraftModel):
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
         """Makes at most `limit` guesses, one pass each."""
-        self._fed.settle([self._bridge.own[token] for token in self._guessed.ids])
+        if len(self._guessed):
+            self._fed.settle([self._bridge.own[token] for token in self._guessed.ids])
         draft = yield from super().propose(text, limit=limit, round_=round_)
         self._guessed = draft.block
         return draft
