@@ -113,7 +113,6 @@ METHODS: dict[str, Method] = {
                     0,
                     64,
                 ),
-                *_DRAWING,
             ),
         ),
     )

@@ -51,7 +51,8 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
     assert settings(form).method_options == options
     form.choose_pair("embedded-nf4-draft")
     assert settings(form).method == "draft-model"
-    assert settings(form).method_options == {}
+    drawing = {"draft_sampling": "target", "draft_temperature": 1.0}
+    assert settings(form).method_options == drawing
     assert not form._option_rows["method", "ngram"]["shortest"].field.isVisible()
     form.rows["method"].field.put("ngram")
     assert form._option_rows["method", "ngram"]["shortest"].field.isVisible()
@@ -60,10 +61,10 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
 def test_a_pair_offers_no_method_that_needs_what_it_has_not(form):
     field = form.rows["method"].field
     offered = {field.itemData(i) for i in range(field.count())}
-    assert offered == {"ngram", "head", "ngram-else-head"}
+    assert offered == {"ngram", "early-exit", "head", "ngram-else-head"}
     form.choose_pair("embedded-nf4-draft")
     offered = {field.itemData(i) for i in range(field.count())}
-    assert offered == {"ngram", "draft-model"}
+    assert offered == {"ngram", "draft-model", "cascade", "early-exit"}
 
 
 def test_speculation_off_is_plain_decoding_in_one_lane(form):
