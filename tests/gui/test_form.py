@@ -355,7 +355,7 @@ def test_numbers_are_read_as_the_country_writes_them(application):
 
 def test_every_declared_option_has_a_field():
     kinds = {type(option.default) for method in METHODS.values() for option in method.options}
-    assert kinds <= {int, float, bool}
+    assert kinds <= {int, float, bool, str}
     assert Option("x", "X", "Help.", 1).default == 1
 
 
