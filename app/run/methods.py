@@ -220,7 +220,6 @@ METHODS: dict[str, Method] = {
                     0,
                     64,
                 ),
-                *_DRAWING,
             ),
             presets=_LOOKUPS,
         ),

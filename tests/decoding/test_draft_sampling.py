@@ -20,7 +20,7 @@ from oracles import GAMMA, VOCABULARY, law_of_drafts, law_of_text, random_table,
 from toys import ScriptedLM, make_lane, run, sessions, tiny_llama
 
 CPU = torch.device("cpu")
-DRAWING = ("draft-model", "cascade", "early-exit", "head", "ngram-else-head")
+DRAWING = ("draft-model", "cascade", "early-exit", "head")
 RUN = Sampling(temperature=0.6, top_k=2, seed=4, presence_penalty=0.3)
 WAYS = {
     "target": {},

@@ -51,7 +51,8 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
     assert settings(form).method_options == options
     form.choose_pair("embedded-nf4-draft")
     assert settings(form).method == "draft-model"
-    assert settings(form).method_options == {}
+    drawing = {"draft_sampling": "target", "draft_temperature": 1.0}
+    assert settings(form).method_options == drawing
     assert not form._option_rows["method", "ngram"]["shortest"].field.isVisible()
     form.rows["method"].field.put("ngram")
     assert form._option_rows["method", "ngram"]["shortest"].field.isVisible()

@@ -108,7 +108,8 @@ def test_its_reads_are_of_a_token_each_from_the_first_round_on(tmp_path):
         return forward(ids, cache, rows)
 
     target.forward = watched
-    drafted(target, Sampling(), draft_length=3, tokens=12)
+    rounds = drafted(target, Sampling(), draft_length=3, tokens=12).rounds
+    assert rounds[0].phases.draft_calls > rounds[0].phases.draft_prompt == 0
     assert {width for depth, width in fed if depth} == {1}
     assert {depth for depth, _ in fed} == {None, 1}
 

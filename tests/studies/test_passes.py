@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from app.models.early_exit import EarlyExit
 from app.models.session import Session
 from app.run.problems import Cancelled
 from app.studies import costing, passes
@@ -111,6 +112,7 @@ def kept(monkeypatch, tmp_path):
         *,
         context=256,
         drafter="nothing",
+        early_exit=None,
         seen=None,
         keep=True,
         pause=lambda: None,
@@ -121,6 +123,7 @@ def kept(monkeypatch, tmp_path):
             draft_length,
             context=context,
             drafter=drafter,
+            early_exit=early_exit,
             seen=seen,
             keep=keep,
             report=told.append,
@@ -184,6 +187,13 @@ def test_the_draft_has_a_step_where_the_method_asks_it(kept):
     assert found.draft == "draft"
     assert found.draft_step > 0
     assert {progress.total for progress in kept.told} == {1 + 1}
+
+
+def test_an_early_exit_has_a_step_also_where_the_context_is_as_long_as_the_model_can_read(kept):
+    target = tiny_llama(num_hidden_layers=3, max_position_embeddings=300)
+    found = kept(Pair(target), drafter="early-exit", early_exit=EarlyExit(target, 2), context=512)
+    assert found.draft == "the first 2 of 3 layers of tiny"
+    assert found.draft_step > 0
 
 
 def test_a_file_that_cannot_be_read_or_written_is_measured_again(kept):

@@ -15,9 +15,10 @@ from app.run.settings import OptionValue, Sampling
 
 def drawn_by(sampling: Sampling, options: Mapping[str, OptionValue]) -> Sampling:
     """The settings that a draft draws by: the run's, or with a temperature of its own and no token
-    cut, or with none, which takes the likeliest. Penalties and seed stay as they are.
+    cut, or with none, which takes the likeliest. Penalties and seed stay as they are. A method
+    without these options draws by the run's.
     """
-    chosen = options["draft_sampling"]
+    chosen = options.get("draft_sampling", "target")
     if chosen == "target":
         return sampling
     temperature = 0.0 if chosen == "argmax" else float(options["draft_temperature"])

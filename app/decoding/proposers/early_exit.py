@@ -13,3 +13,4 @@ class EarlyExitDraft(DraftModel):
     """Drafts with the first layers of the target."""
 
     source = "early-exit"
+    reads_prompt = False

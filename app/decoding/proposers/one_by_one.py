@@ -34,6 +34,8 @@ class OneByOne(ABC):
 
     role: Role
     source: str
+    reads_prompt = True
+    """Whether its first pass is its own pass over the prompt."""
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class OneByOne(ABC):
         self._stop = stop
         self._device = device
         self._end_ids = frozenset(end_ids)
-        self._prompt_read = False
+        self._prompt_read = not self.reads_prompt
         self._own_ids: Tensor | None = None
         """The id that each of the target's has in the guesser's own vocabulary; None: the same."""
         self._fed = Block()
