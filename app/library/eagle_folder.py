@@ -155,6 +155,7 @@ def _form(
     count = len(layers or (0, 0, 0)) if third else 1
     width = places["fc.weight"].shape[1]
     vocabulary = decoder.vocab_size or 0
+    rows = next(iter(places.get("lm_head.weight", _NO_PLACE).shape), vocabulary)
     return EagleForm(
         kind="eagle-3" if third else "eagle-1",
         title=config.verifier or folder.name,
@@ -166,7 +167,7 @@ def _form(
         norm_epsilon=decoder.rms_norm_eps,
         target_hidden=config.target_hidden_size or (width // count if third else hidden),
         target_vocabulary=vocabulary,
-        vocabulary=(config.draft_vocab_size or vocabulary) if third else vocabulary,
+        vocabulary=(config.draft_vocab_size or rows) if third else vocabulary,
         layers=layers,
         rotary=config.rotary,
         norm_before_fc=third and (bool(config.norm_before_fc) or "input_norm.weight" in names),

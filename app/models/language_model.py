@@ -222,7 +222,7 @@ class LanguageModel:
     ) -> tuple[Tensor, dict[int, Tensor]]:
         """The states behind the final norm, [n, hidden], and the inputs of these layers."""
         if self._lean is not None:
-            return self._lean.states_and_inputs(ids, cache, layers)
+            return self._lean.states_and_inputs(ids, cache, layers=layers)
         with layer_inputs(self._decoder, layers) as inputs:
             answer = self._decoder(
                 input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}

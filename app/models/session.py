@@ -235,7 +235,9 @@ class Session:
         if not self._keeps_features:
             return Reading(self._model.forward(ids, self._cache, rows))
         start = self._cache.length
-        logits, features = self._model.forward_with_features(ids, self._cache, rows, self._layers)
+        logits, features = self._model.forward_with_features(
+            ids, self._cache, rows, layers=self._layers
+        )
         if self._features is None:
             self._features = features.new_empty((self._capacity, features.shape[-1]))
         self._features[start : start + len(ids)] = features

@@ -76,8 +76,9 @@ def test_what_a_folder_holds_is_known_by_its_config_or_its_header(
     assert form(first_version(tmp_path / "one", VOCABULARY)).kind == "eagle-1"
     assert form(third(tmp_path / "three")).kind == "eagle-3"
     plain = third(tmp_path / "unnamed")
-    change_config(plain, architectures=["LlamaForCausalLM"], draft_vocab_size=len(IDS))
+    change_config(plain, architectures=["LlamaForCausalLM"], draft_vocab_size="gone")
     assert form(plain).kind == "eagle-3"
+    assert form(plain).vocabulary == len(IDS)
     other = in_speculators_layout(tmp_path / "speculators")
     assert form(other).kind == "eagle-3"
     assert check_head(other).name == "EAGLE-3 head for org/large"
