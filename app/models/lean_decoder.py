@@ -19,6 +19,7 @@ from app.models.cache import STEP, FixedLayer, SequenceCache
 from app.models.int8_linear import Int8Linear
 from app.models.packed_linear import PackedLinear
 from app.models.rotary_table import STEADY, RotaryTable
+from app.models.tree import Tree
 
 _CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 
@@ -67,12 +68,18 @@ class LeanDecoder:
         self._heads = int(inner.config.num_attention_heads)
         self._shared = int(inner.config.num_key_value_heads)
 
-    def states(self, ids: Tensor, cache: SequenceCache) -> Tensor:
-        """Feeds ids [n] behind the cache; the states behind the final norm, [n, hidden]."""
+    def states(self, ids: Tensor, cache: SequenceCache, tree: Tree | None = None) -> Tensor:
+        """Feeds ids [n] behind the cache, the last of which may be a tree; the states behind the
+        final norm, [n, hidden].
+        """
         start, end = cache.length, cache.length + len(ids)
         x = self._embeddings(ids)
-        cosines, sines = self._rotary.between(start, end, x.dtype)
-        masks = Masks(start, end, x, keys=-(-end // STEP) * STEP if self._steady else None)
+        if tree is None:
+            cosines, sines = self._rotary.between(start, end, x.dtype)
+        else:
+            cosines, sines = self._rotary.at(tree.places(start, end), end, x.dtype)
+        keys = -(-end // STEP) * STEP if self._steady else None
+        masks = Masks(start, end, x, keys=keys, tree=tree)
         for layer, held in zip(self._layers, cache.inner.layers, strict=True):
             attended = self._attend(layer, held, layer.before(x), (cosines, sines), masks)
             x = layer.out.plus(attended, x)

@@ -27,6 +27,7 @@ from app.run.events import At, LaneEnded
 from app.run.methods import Drafter, Method
 from app.run.rules import Rule, is_lossy
 from app.run.settings import RunSettings
+from app.run.tree_shape import tree_shape
 from app.studies.conversation import Conversation, Room
 from app.studies.lengths import make_draft_length, make_draft_stop
 
@@ -92,9 +93,14 @@ class LaneMaker:
         return Method.named(self.settings.method).drafter
 
     @property
+    def branches(self) -> bool:
+        """Whether the run's method guesses trees."""
+        return Method.named(self.settings.method).branches
+
+    @property
     def refusal(self) -> str:
         """Why this run's method cannot speculate with this pair; empty if it can."""
-        return self.pair.refusal(self.drafter)
+        return self.pair.refusal(self.drafter, branches=self.branches)
 
     @property
     def capacity(self) -> int:
@@ -187,7 +193,11 @@ class LaneMaker:
         """An empty session, or the conversation's own."""
         context = min(self.context, loaded.model.context_length)
         wanted = max(self.capacity, self.conversation_tokens)
-        room = Room(needed=min(self.capacity, context), wanted=min(wanted, context))
+        shape = tree_shape(self.settings)
+        beside = shape.room(self.settings.draft_length) if shape else 0
+        room = Room(
+            needed=min(self.capacity, context) + beside, wanted=min(wanted, context) + beside
+        )
         opened = partial(loaded.model.open, features=features)
         if self.conversation is None:
             return opened(room.needed)

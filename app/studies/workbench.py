@@ -274,7 +274,7 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
         prompt_ids=maker.prompt_ids,
         end_ids=pair.end_ids,
         lossless=maker.lossless,
-        notes=pair.notes(maker.drafter),
+        notes=pair.notes(maker.drafter, branches=maker.branches),
         draft_resident=pair.drafts_with != "nothing",
     )
 

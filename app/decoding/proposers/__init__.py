@@ -11,6 +11,7 @@ from app.decoding.contracts import Proposer
 from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel
+from app.decoding.proposers.head_tree import HeadTree
 from app.decoding.proposers.in_order import InOrder
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.nothing import Nothing
@@ -72,14 +73,9 @@ def _draft_model(around: Surroundings, options: Options) -> Proposer:
 
 
 def _head(around: Surroundings, options: Options) -> Proposer:
-    if around.head is None:
-        raise Problem(
-            "This pair has no draft head.",
-            "Choose another method or another pair, or train a head (`foretoken train`).",
-        )
     return DraftHead(
         sampling=around.sampling,
-        ids=around.head.ids,
+        ids=_loaded_head(around).ids,
         width=around.width,
         prompt_length=around.prompt_length,
         end_ids=around.end_ids,
@@ -87,6 +83,27 @@ def _head(around: Surroundings, options: Options) -> Proposer:
         shared_noise=around.shared_noise,
         stop=around.stop,
     )
+
+
+def _head_tree(around: Surroundings, options: Options) -> Proposer:
+    return HeadTree(
+        sampling=around.sampling,
+        ids=_loaded_head(around).ids,
+        width=around.width,
+        prompt_length=around.prompt_length,
+        end_ids=around.end_ids,
+        nodes=int(options["nodes"]),
+        breadth=int(options["breadth"]),
+    )
+
+
+def _loaded_head(around: Surroundings) -> LoadedHead:
+    if around.head is None:
+        raise Problem(
+            "This pair has no draft head.",
+            "Choose another method or another pair, or train a head (`foretoken train`).",
+        )
+    return around.head
 
 
 def _ngram_else_head(around: Surroundings, options: Options) -> Proposer:
@@ -98,6 +115,7 @@ _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "ngram": _ngram,
     "draft-model": _draft_model,
     "head": _head,
+    "head-tree": _head_tree,
     "ngram-else-head": _ngram_else_head,
 }
 
