@@ -8,7 +8,12 @@ from app.run.events import Round
 from app.run.metrics import Counts
 from app.run.record import RunRecord
 
-PROPOSERS: dict[str, str] = {"ngram": "n-gram", "draft-model": "draft model", "head": "head"}
+PROPOSERS: dict[str, str] = {
+    "ngram": "n-gram",
+    "draft-model": "draft model",
+    "head": "head",
+    "head-tree": "head's tree",
+}
 """The sources of guesses, in words."""
 
 

@@ -29,7 +29,9 @@ class Read:
     upto: int
     block: Block | None = None
     rows: int = 1
-    """Logits wanted: those of the last so many tokens fed; a head answers with one row."""
+    """Logits wanted: those of the last so many tokens fed; a head answers with one row, or with one
+    for each guess that a tree has grown by.
+    """
     prompt: bool = False
     """Whether this pass is the draft's own pass over the prompt."""
 

@@ -24,9 +24,7 @@ class MainLine:
     """Whether the last kept guess has children, all of which were rejected."""
 
 
-def main_line(
-    parents: Sequence[int], kept: Sequence[float], tested: Sequence[float]
-) -> MainLine:
+def main_line(parents: Sequence[int], kept: Sequence[float], tested: Sequence[float]) -> MainLine:
     """The kept guesses, then the first child that was rejected, then the first of each level."""
     path = [place for place, is_kept in enumerate(kept) if is_kept]
     above = [-1, *path]

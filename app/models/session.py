@@ -53,9 +53,7 @@ class CausalModel(Protocol[CacheKind]):
         """An empty cache with room for `capacity` tokens."""
         ...
 
-    def forward(
-        self, ids: Tensor, cache: CacheKind, rows: int, tree: Tree | None = None
-    ) -> Tensor:
+    def forward(self, ids: Tensor, cache: CacheKind, rows: int, tree: Tree | None = None) -> Tensor:
         """Feeds ids [n] behind the cache; logits of the last `rows` of them, [rows, width].
 
         The last ids may be a tree of guesses.

@@ -56,8 +56,7 @@ def _round_violations(round_: Round) -> list[str]:
     rules = {
         "at most one rejection": n["rejected"] <= 1,
         "corrected equals rejected": n["corrected"] == n["rejected"],
-        "bonus follows a fully accepted draft": n["bonus"]
-        == int(whole and not _stopped(round_)),
+        "bonus follows a fully accepted draft": n["bonus"] == int(whole and not _stopped(round_)),
         "plain is a round without a draft": n["plain"] == int(drafted == 0),
         "drafted is within the limit": drafted <= round_.limit,
         "something was committed": bool(round_.committed),

@@ -11,6 +11,7 @@ from app.run.cost import bucket_of
 from app.run.events import PassesCosted, Progress
 from app.run.problems import Cancelled, Problem, release_frames
 from app.run.record import RunRecord
+from app.run.tree_shape import tree_shape
 from app.studies.costing import costs_of
 from app.studies.lanes import LaneMaker
 
@@ -35,6 +36,7 @@ def run_costs(
                 maker.settings.draft_length,
                 context=bucket_of(len(maker.prompt_ids) + written),
                 drafter=maker.drafter,
+                shape=tree_shape(maker.settings),
                 seen=_single_pass(record),
                 keep=not record.flags,
                 report=report,

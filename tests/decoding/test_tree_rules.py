@@ -9,12 +9,12 @@ from app.decoding.contracts import Draft, Draws
 from app.decoding.decision import bring_home
 from app.decoding.loop import draws_on
 from app.decoding.sampling import pick
+from app.decoding.shared_noise import SharedNoise
 from app.decoding.verifiers import branches, make_verifier
 from app.decoding.verifiers.coupled import Coupled
 from app.decoding.verifiers.exact import Exact
 from app.decoding.verifiers.greedy import Greedy
 from app.decoding.verifiers.sample_match import SampleMatch
-from app.decoding.shared_noise import SharedNoise
 from app.models.session import Block
 from app.run.settings import Sampling
 from oracles import GAMMA, LENGTH, VOCABULARY, law_of_text, random_table, rows_with, total_variation
@@ -175,7 +175,9 @@ def test_a_tree_without_branches_is_decided_as_the_chain_that_it_is(name):
         values = torch.rand(GAMMA + 1, generator=torch.Generator().manual_seed(seed)).tolist()
         draws = draws_on(values, torch.device("cpu"), SharedNoise(seed, 3))
         tree = bring_home(
-            draft_of(ids, [-1, 0]), rows, rule.verify(draft_of(ids, [-1, 0]), rows, draws),
+            draft_of(ids, [-1, 0]),
+            rows,
+            rule.verify(draft_of(ids, [-1, 0]), rows, draws),
             detail="light",
         )
         block = Draft(Block(ids))

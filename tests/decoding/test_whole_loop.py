@@ -14,6 +14,7 @@ from scipy.stats import chi2, ncx2
 
 from app.decoding.contracts import Read, Unread
 from app.decoding.draft_stop import ConfidenceStop, EntropyStop
+from app.decoding.proposers.head_tree import HeadTree
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.verifiers import make_verifier
 from app.models.session import Reading
@@ -32,7 +33,7 @@ TARGET = torch.tensor(
 DRAFT = torch.tensor(
     [[0.2, 0.5, 0.2, 0.1], [0.1, 0.2, 0.6, 0.1], [0.25, 0.25, 0.25, 0.25], [0.5, 0.2, 0.1, 0.2]]
 )
-LOGITS = {"target": TARGET.log(), "draft": DRAFT.log()}
+LOGITS = {"target": TARGET.log(), "draft": DRAFT.log(), "head": DRAFT.log()}
 LOSSLESS = [name for name, rule in RULES.items() if rule.lossless and name != "greedy"]
 
 
@@ -56,6 +57,17 @@ def recorded(rule, proposer, *, tokens=TOKENS, options=None, stop=None, **sampli
     guesser = None
     if proposer == "draft":
         guesser = draft_model(width=4, sampling=settings, shared_noise=rule == "coupled", stop=stop)
+    if proposer == "tree":
+        ids = torch.arange(VOCABULARY)
+        guesser = HeadTree(
+            sampling=settings,
+            ids=ids,
+            width=VOCABULARY,
+            prompt_length=1,
+            end_ids=(),
+            nodes=6,
+            breadth=2,
+        )
     if proposer == "ngram":
         guesser = Ngram(shortest=1, longest=2, end_ids=[])
     lane = make_lane(
@@ -96,6 +108,15 @@ def test_the_whole_loop_follows_the_targets_law(rule, proposer):
     assert statistic(ids, TARGET) < chi2.ppf(1 - 1e-4, free)
 
 
+@pytest.mark.parametrize("rule", [name for name in LOSSLESS if RULES[name].branches])
+def test_trees_follow_the_targets_law_too_and_keep_more_than_one_guess(rule):
+    found = recorded(rule, "tree", tokens=TOKENS)
+    free = VOCABULARY * (VOCABULARY - 1)
+    assert statistic(found.token_ids, TARGET) < chi2.ppf(1 - 1e-4, free)
+    assert max(round_.count("accepted") for round_ in found.rounds) == 3
+    assert max(token.tried or 0 for round_ in found.rounds for token in round_.committed) == 2
+
+
 @pytest.mark.parametrize("stop", [ConfidenceStop(0.25), EntropyStop(0.2, 0.48)])
 def test_drafts_that_end_early_keep_the_targets_law(stop):
     found = recorded("exact", "draft", stop=stop, tokens=3000)
@@ -131,9 +152,9 @@ def test_synthetic_acceptance_has_its_length(temperature):
 def test_coupled_sampling_writes_one_text_whoever_guesses(seed, penalties):
     texts = [
         written("coupled", proposer=proposer, tokens=200, seed=seed, top_k=3, **penalties)
-        for proposer in (None, "ngram", "draft")
+        for proposer in (None, "ngram", "draft", "tree")
     ]
-    assert texts[0] == texts[1] == texts[2]
+    assert texts[0] == texts[1] == texts[2] == texts[3]
     assert texts[0] != written("exact", tokens=200, seed=seed, top_k=3, **penalties)
     exact = [written("exact", proposer=p, tokens=200, seed=seed) for p in (None, "draft")]
     assert exact[0] != exact[1]

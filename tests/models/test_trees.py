@@ -1,4 +1,4 @@
-"""Guesses that branch: each row is the row of its own branch, and what is kept is as if read alone."""
+"""Guesses that branch: each row is that of its branch, and what is kept is as if read alone."""
 
 import random
 

@@ -34,6 +34,11 @@ class GrownTree:
         self._in_beam = self._growing
         self._reached = torch.zeros(1, device=device)
 
+    @property
+    def width(self) -> int:
+        """How many guesses of the beam are to be given children: all that it grew by last."""
+        return len(self._in_beam)
+
     def grow(self, confidence: Tensor, ids: Tensor) -> None:
         """Gives children to the last level of the beam, or to the text: by log-probabilities
         [guesses, vocabulary] of these `ids` [vocabulary]. The best of them are the next level.

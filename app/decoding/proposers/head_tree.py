@@ -57,7 +57,14 @@ class HeadTree:
         for level in range(limit):
             if level:
                 tree.extend_beam()
-            reading = yield Read("head", text, len(text), tree.beam, prompt=not self._prompt_read)
+            reading = yield Read(
+                "head",
+                text,
+                len(text),
+                tree.beam,
+                rows=tree.width,
+                prompt=not self._prompt_read,
+            )
             assert isinstance(reading, Reading)
             self._prompt_read = True
             scores = head_scores(

@@ -20,6 +20,7 @@ from app.run.events import LaneName
 from app.run.figures import FIGURES, NOTHING, draft_cost
 from app.run.metrics import acceptance_by_position
 from app.run.record import RunRecord
+from app.run.tree_shape import pass_rows
 
 _RATES = ((0.0, "0"), (0.25, ""), (0.5, "50 %"), (0.75, ""), (1.0, "100 %"))
 
@@ -144,7 +145,7 @@ def _costs(record: RunRecord) -> Chart:
         "passes of one row, of which the baseline needs one for every token."
     )
     steps = record.costs.single_steps if record.costs else {}
-    draft, own = draft_cost(record), record.settings.draft_length + 1
+    draft, own = draft_cost(record), pass_rows(record.settings, record.settings.draft_length)
     last = max([*steps, 8])
     labels = tuple((float(n), str(n)) for n in range(1, last + 1, -(-last // 16)))
     highest = max([*steps.values(), draft or 0.0, 1.0])
@@ -152,7 +153,7 @@ def _costs(record: RunRecord) -> Chart:
     columns = {width: (width - 0.4, width + 0.4, cost) for width, cost in steps.items()}
     mine = [columns.pop(own)] if own in columns else []
     parts = [bars(frame, columns.values(), "each"), bars(frame, mine, "own")]
-    key = [("a pass of so many rows", "bar each"), (f"of this run's γ + 1 = {own}", "bar own")]
+    key = [("a pass of so many rows", "bar each"), (f"of this run's drafts: {own}", "bar own")]
     if draft is not None:
         parts.append(level(frame, draft, "draft"))
         key.append(("a draft step", "line draft"))
