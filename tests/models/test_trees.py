@@ -113,7 +113,7 @@ def test_what_is_kept_of_a_tree_is_as_if_it_had_been_read_alone(packed, held):
     session = Session(model, 256, features=True)
     text = [3, 9, 27]
     for turn in range(12):
-        count = chance.randrange(1, 12)
+        count = 40 if turn == 5 else chance.randrange(1, 12)
         parents = random_parents(count, seed=turn)
         ids = [chance.randrange(64) for _ in range(count)]
         block = tree_block(ids, parents)

@@ -29,7 +29,7 @@ class GrownTree:
         self._scores: list[Tensor] = []
         self._parents: list[Tensor] = []
         self._count = 0
-        self._growing = torch.tensor([-1], device=device)
+        self._growing = torch.full((1,), -1, device=device)
         """The last level of the beam, by places among all guesses, and in the beam; its scores."""
         self._in_beam = self._growing
         self._reached = torch.zeros(1, device=device)

@@ -20,7 +20,7 @@ from app.run.events import LaneName
 from app.run.figures import FIGURES, NOTHING, draft_cost
 from app.run.metrics import acceptance_by_position
 from app.run.record import RunRecord
-from app.run.tree_shape import pass_rows
+from app.run.tree_shape import pass_rows, tree_shape
 
 _RATES = ((0.0, "0"), (0.25, ""), (0.5, "50 %"), (0.75, ""), (1.0, "100 %"))
 
@@ -153,7 +153,7 @@ def _costs(record: RunRecord) -> Chart:
     columns = {width: (width - 0.4, width + 0.4, cost) for width, cost in steps.items()}
     mine = [columns.pop(own)] if own in columns else []
     parts = [bars(frame, columns.values(), "each"), bars(frame, mine, "own")]
-    key = [("a pass of so many rows", "bar each"), (f"of this run's drafts: {own}", "bar own")]
+    key = [("a pass of so many rows", "bar each"), (f"of this run's {_rows_of(record)} = {own}", "bar own")]
     if draft is not None:
         parts.append(level(frame, draft, "draft"))
         key.append(("a draft step", "line draft"))
@@ -166,6 +166,11 @@ def _costs(record: RunRecord) -> Chart:
         parts=parts,
         key=tuple(key),
     )
+
+
+def _rows_of(record: RunRecord) -> str:
+    """What the rows of a pass over a whole draft are, in words."""
+    return "γ + 1" if tree_shape(record.settings) is None else "trees"
 
 
 def _loops(lane: LoopSeries, *, bars: bool = False) -> Axis:
