@@ -92,7 +92,10 @@ def _beside(token: Token) -> str:
     if token.tried is None:
         return ""
     if token.status == "rejected":
-        return f"first of {token.tried} guesses tried here, none of them kept"
+        tried = f"first of {token.tried} guesses" if token.tried > 1 else "the only guess"
+        return f"{tried} tried here, none of them kept"
+    if token.tried == 1:
+        return "the first guess tried here"
     return f"guess {token.tried} of those tried here; the ones before it were thrown away"
 
 

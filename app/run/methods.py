@@ -64,7 +64,7 @@ METHODS: dict[str, Method] = {
                     "Guesses in all",
                     "Of a whole tree: the target reads them all in one pass. EAGLE-2's own is 60, "
                     "for a graphics card; on a CPU each costs time.",
-                    12,
+                    8,
                     1,
                     256,
                 ),

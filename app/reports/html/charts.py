@@ -153,7 +153,10 @@ def _costs(record: RunRecord) -> Chart:
     columns = {width: (width - 0.4, width + 0.4, cost) for width, cost in steps.items()}
     mine = [columns.pop(own)] if own in columns else []
     parts = [bars(frame, columns.values(), "each"), bars(frame, mine, "own")]
-    key = [("a pass of so many rows", "bar each"), (f"of this run's {_rows_of(record)} = {own}", "bar own")]
+    key = [
+        ("a pass of so many rows", "bar each"),
+        (f"of this run's {_rows_of(record)} = {own}", "bar own"),
+    ]
     if draft is not None:
         parts.append(level(frame, draft, "draft"))
         key.append(("a draft step", "line draft"))
