@@ -12,6 +12,8 @@ from app.run.events import LaneName, Round
 from app.run.figures import speculative_counts
 from app.run.metrics import decode_speedup, ratio
 from app.run.record import RunRecord
+from app.run.settings import LONGEST_DRAFT
+from app.run.tree_shape import tree_shape
 from app.theory.account import Account, Prediction, account, prediction
 from app.theory.costs import StepCosts
 from app.theory.verdict import Measured, Verdict, verdict
@@ -85,6 +87,7 @@ def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCos
     drafting = ratio(sum(round_.drafted > 0 for round_ in rounds), len(rounds))
     return StepCosts(
         passes=dict(costs.seconds),
+        rows=_rows(records),
         draft_step=_draft_step(rounds, costs),
         overhead=_median(rounds, _outside_models),
         baseline_overhead=_median(_rounds(records, "baseline"), _outside_models),
@@ -96,11 +99,19 @@ def account_of(records: Sequence[RunRecord], steps: StepCosts) -> Account | None
     """The account of all speculative rounds of these runs, of every repetition."""
     rounds = _rounds(records, "speculative")
     return account(
-        [round_.drafted + 1 for round_ in rounds],
+        [round_.width for round_ in rounds],
         [round_.phases.draft_calls for round_ in rounds],
         committed=sum(len(round_.committed) for round_ in rounds),
         costs=steps,
     )
+
+
+def _rows(records: Sequence[RunRecord]) -> dict[int, int] | None:
+    """Rows of a pass by draft length, where the guesses of these runs branch."""
+    shape = tree_shape(records[0].settings) if records else None
+    if shape is None:
+        return None
+    return {length: 1 + shape.nodes_at(length) for length in range(1, LONGEST_DRAFT + 1)}
 
 
 def _rounds(records: Sequence[RunRecord], lane: LaneName) -> list[Round]:

@@ -18,6 +18,7 @@ PROPOSERS: dict[str, str] = {
     "tli": "shared tokens (TLI)",
     "slem": "text cut anew (SLEM)",
     "head": "head",
+    "head-tree": "head's tree",
     "mtp": "MTP",
 }
 """The sources of guesses, in words."""

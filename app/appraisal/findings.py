@@ -11,6 +11,7 @@ from app.appraisal.by_proposer import by_proposer
 from app.run.cost import PassCosts
 from app.run.figures import NOTHING, decimal, percent, speculative_counts
 from app.run.record import RunRecord
+from app.run.tree_shape import pass_rows
 from app.theory.account import WITHIN, Prediction
 
 NOT_COSTED = "not measured: the run was stopped, did not speculate, or wrote nothing"
@@ -58,7 +59,7 @@ def _outgrown(record: RunRecord) -> Iterator[Finding]:
 
 
 def _costs(record: RunRecord, costs: PassCosts) -> Iterator[Finding]:
-    width = record.settings.draft_length + 1
+    width = pass_rows(record.settings, record.settings.draft_length)
     steps = costs.in_single_steps(width)
     value = NOTHING
     if steps is not None:
@@ -132,10 +133,13 @@ _OUTGROWN = (
 )
 _VERIFY = (
     "T(γ + 1) / T(1): what a pass over a whole draft costs in passes of one row, medians measured "
-    "in turn after the lanes, at this run's context."
+    "in turn after the lanes, at this run's context. Guesses that branch are a row each."
 )
 _SINGLE = "T(1): a target pass of one row, which the baseline needs for every token."
-_DRAFT = "What one more guess costs: a pass of one row of the draft model."
+_DRAFT = (
+    "What one more guess costs: a pass of one row of the draft model; where guesses branch, what "
+    "one more level of them costs."
+)
 _OVERHEAD = (
     "The median time of a loop outside of its models: sampling, the rule, copies, bookkeeping, and "
     "guesses that no model makes."

@@ -14,7 +14,7 @@ from app.appraisal.time_split import time_split
 from app.appraisal.waits import waits
 from app.cli.screen import put, say
 from app.reports.plain_text import pictured
-from app.run.figures import FIGURES, LENIENCY, agreement, badge, decimal, promise
+from app.run.figures import LENIENCY, agreement, badge, decimal, figures_of, promise
 from app.run.flagged import cautions, marked
 from app.run.identities import violations
 from app.run.metrics import counts
@@ -40,7 +40,7 @@ def show_verdict(console: Console, record: RunRecord) -> None:
     lossy = is_lossy(record.settings)
     rows = [
         (figure.label, marked(record, figure))
-        for figure in FIGURES.values()
+        for figure in figures_of(record)
         if not figure.name.startswith(missing) and (lossy or figure.name != LENIENCY)
     ]
     say(console, "")

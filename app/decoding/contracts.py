@@ -29,7 +29,9 @@ class Read:
     upto: int
     block: Block | None = None
     rows: int = 1
-    """Logits wanted: those of the last so many tokens fed; a head answers with one row."""
+    """Logits wanted: those of the last so many tokens fed; a head answers with one row, or with one
+    for each guess that a tree has grown by.
+    """
     prompt: bool = False
     """Whether this pass is the draft's own pass over the prompt."""
 
@@ -75,7 +77,7 @@ class Draft:
 
 
 class TargetRows:
-    """What the target says at each place of a draft: row i follows the first i guesses.
+    """What the target says at each place of a draft: row i + 1 follows guess i, row 0 the text.
 
     Rows are penalised fp32 logits [drafted + 1, width]; the law is only computed if a rule asks.
     """
@@ -138,6 +140,10 @@ class Verdict:
     """How many guesses are kept: []."""
     next: Tensor
     """The token after them: []."""
+    kept: Tensor | None = None
+    """Which guesses are kept of a tree; None where it is the first `accepted` of them."""
+    tested: Tensor | None = None
+    """Which guesses of a tree were decided; None where it is the kept ones and the next."""
     target_probability: Tensor | None = None
     draft_probability: Tensor | None = None
     accept_probability: Tensor | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from app.decoding.commit import Committed
 from app.decoding.contracts import Draft, TargetRows, Verdict
+from app.decoding.main_line import MainLine, main_line
 from app.decoding.parcel import Parcel
 from app.run.events import Candidate, Inspection, Status, Token
 from app.run.settings import Detail
@@ -38,10 +39,17 @@ class Decision:
     finite: bool
     draft_finite: bool
     guesses: list[int]
+    """In order; of a tree the one that stands for each level."""
     accepted: int
     next: int
     numbers: dict[str, list[float]]
     """Per guess, or a single value; absent where the rule uses no such number."""
+    rejected: bool
+    """Whether the guess behind the accepted ones was decided, and thrown away."""
+    nodes: int | None = None
+    """All guesses of a tree; None for a chain."""
+    tried: tuple[int, ...] = ()
+    """How many guesses of a tree were decided at each level; none for a chain."""
 
     @property
     def block(self) -> list[int]:
@@ -63,12 +71,55 @@ def bring_home(draft: Draft, rows: TargetRows, verdict: Verdict, *, detail: Deta
     parcel.add("next_probability", verdict.next_probability)
     if detail == "full":
         _add_inspection(parcel, draft, rows, verdict)
+    if draft.block.tree is not None:
+        parcel.add("parents", draft.block.tree.parents)
+        parcel.add("kept", verdict.kept)
+        parcel.add("tested", verdict.tested)
     home = parcel.bring_home()
     guesses = [int(value) for value in home.pop("guesses")]
-    draft.block.settle(guesses)
     finite, accepted, token = (home.pop(name)[0] for name in ("finite", "accepted", "next"))
     draft_finite = bool(home.pop("draft_finite", [1.0])[0])
-    return Decision(bool(finite), draft_finite, guesses, int(accepted), int(token), home)
+    decision = Decision(
+        bool(finite),
+        draft_finite,
+        guesses,
+        int(accepted),
+        int(token),
+        home,
+        rejected=accepted < len(guesses),
+    )
+    if draft.block.tree is not None:
+        return _by_levels(decision, draft)
+    draft.block.settle(guesses)
+    return decision
+
+
+def _by_levels(decision: Decision, draft: Draft) -> Decision:
+    """What was decided of a tree, told as one guess a level."""
+    numbers = decision.numbers
+    parents = [int(value) for value in numbers.pop("parents")]
+    draft.block.settle(decision.guesses, parents)
+    line = main_line(parents, numbers.pop("kept"), numbers.pop("tested"))
+    return replace(
+        decision,
+        guesses=[decision.guesses[place] for place in line.guesses],
+        numbers=_along(line, numbers),
+        rejected=line.rejected,
+        nodes=len(decision.guesses),
+        tried=line.tried,
+    )
+
+
+def _along(line: MainLine, home: dict[str, list[float]]) -> dict[str, list[float]]:
+    """A tree's numbers at the guesses and rows of its main line."""
+    told = dict(home)
+    for name in set(_NUMBERS) & set(home):
+        told[name] = [home[name][place] for place in line.guesses]
+    width = min(_CANDIDATES, len(home.get("target_ids", [])))
+    for name in {"target_ids", "target_values"} & set(home):
+        rows = (home[name][row * width : (row + 1) * width] for row in line.rows)
+        told[name] = [value for row in rows for value in row]
+    return told
 
 
 def committed_tokens(
@@ -102,7 +153,7 @@ def thrown_tokens(
     stopped = len(committed) <= decision.accepted
     tokens = []
     for place in range(min(len(committed), decision.accepted), len(decision.guesses)):
-        rejected = not stopped and place == decision.accepted
+        rejected = not stopped and decision.rejected and place == decision.accepted
         status: Status = "discarded" if stopped else "rejected" if rejected else "ignored"
         text = preview(decision.guesses[place])
         token = _guess(decision, draft, place, status=status, text=text)
@@ -113,7 +164,7 @@ def thrown_tokens(
 def _next_status(decision: Decision) -> Status:
     if not decision.guesses:
         return "plain"
-    return "bonus" if decision.accepted == len(decision.guesses) else "corrected"
+    return "corrected" if decision.rejected else "bonus"
 
 
 def _guess(decision: Decision, draft: Draft, place: int, *, status: Status, text: str) -> Token:
@@ -125,6 +176,7 @@ def _guess(decision: Decision, draft: Draft, place: int, *, status: Status, text
         status=status,
         source=draft.source or None,
         kept_by=_kept_by(decision, place) if status == "accepted" else None,
+        tried=decision.tried[place] if decided and decision.tried else None,
     )
     used = {name: _value(decision, name, place) for name in _NUMBERS if decided}
     return msgspec.structs.replace(token, **used)

@@ -176,7 +176,7 @@ class _Loop:
         )
         decision = self._decide(draft, reading, "next", round_)
         watch.decided()
-        lane.draft_length.learn(len(draft), decision.accepted)
+        lane.draft_length.learn(len(decision.guesses), decision.accepted)
         committed = lane.text.commit(decision.block)
         preview = lane.text.detokenizer.preview
         tokens = committed_tokens(decision, draft, committed, preview=preview)
@@ -194,6 +194,7 @@ class _Loop:
                 phases=watch.phases(),
                 draft_stop=draft.stop,
                 held_back=committed.held_back,
+                nodes=decision.nodes,
             ),
         )
         return committed.finish

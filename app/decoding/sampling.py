@@ -29,12 +29,18 @@ class Penalties:
         self._seen: Tensor | None = None
         self._written: Tensor | None = None
 
+    @property
+    def active(self) -> bool:
+        """Whether any logit may change."""
+        return self._sampling.penalised
+
     def apply(self, logits: Tensor, text: Sequence[int], block: Block | None) -> Tensor:
-        """Penalised logits; row i of [rows, width] follows the text and the block's first i ids.
+        """Penalised logits; row 0 of [rows, width] follows the text, row i + 1 the block's guess i
+        and those that it stands behind.
 
         With fewer rows than the block has places, the rows are those behind its last ids.
         """
-        if not self._sampling.penalised:
+        if not self.active:
             return logits
         self._count(text, logits.shape[-1], logits.device)
         seen, written = self._row_masks(logits.shape[0], block)
@@ -57,12 +63,13 @@ class Penalties:
         assert self._seen is not None
         assert self._written is not None
         seen, written = self._seen.repeat(rows, 1), self._written.repeat(rows, 1)
-        guesses = block.tensor() if block else self._seen.new_empty(0, dtype=torch.long)
-        first_row = len(guesses) + 1 - rows
-        for place in range(len(guesses)):
-            below, guess = max(place + 1 - first_row, 0), guesses[place : place + 1]
-            seen[below:].index_fill_(1, guess, True)
-            written[below:].index_fill_(1, guess, True)
+        if not block:
+            return seen, written
+        guesses, lineage = block.tensor(), block.lineage
+        # Each row marks its own path; a guess elsewhere is marked over by the row's own again.
+        path = torch.where(lineage, guesses[None], guesses[:, None])[-min(rows, len(guesses)) :]
+        for mask in (seen, written):
+            mask[-len(path) :].scatter_(1, path, True)
         return seen, written
 
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from app.decoding.randomness import base_state
 from app.models.machine import on_device
+from app.models.tree import Tree
 
 _STEP = 0x9E3779B97F4A7C15 - (1 << 64)
 _FIRST = 0xBF58476D1CE4E5B9 - (1 << 64)
@@ -28,9 +30,15 @@ class SharedNoise:
     seed: int
     position: int
 
-    def pick(self, law: Tensor) -> Tensor:
-        """The tokens [rows] of laws [rows, width] at the places from `position` on."""
-        return (law / self.times(law.shape[0], law.shape[1], device=law.device)).argmax(dim=-1)
+    def pick(self, law: Tensor, tree: Tree | None = None) -> Tensor:
+        """The tokens [rows] of laws [rows, width] at the places from `position` on; those behind
+        the first may belong to guesses that branch.
+        """
+        rows, width = law.shape
+        if tree is None:
+            return (law / self.times(rows, width, device=law.device)).argmax(dim=-1)
+        times = self.times(tree.levels + 1, width, device=law.device)
+        return (law / times[functional.pad(tree.depths, (1, 0))]).argmax(dim=-1)
 
     def times(self, rows: int, width: int, *, device: torch.device) -> Tensor:
         """The exponential draws [rows, width] of these places: fp64 where the device has it."""

@@ -12,6 +12,7 @@ from app.run.cost import PassCosts
 from app.run.events import LaneName, Round
 from app.run.metrics import PositionAcceptance, ratio
 from app.run.record import Repetition, RunRecord
+from app.run.tree_shape import pass_rows
 
 RECENT = 16
 """How many of the latest rounds "recent" means."""
@@ -91,6 +92,8 @@ class RunSeries:
 
     def __init__(self) -> None:
         self.draft_length = 0
+        self.pass_rows = 1
+        """Rows of the target's pass over a whole draft."""
         self.costs: PassCosts | None = None
         self._lanes: dict[LaneName, tuple[Repetition | None, LaneSeries]] = {}
         self.read(None)
@@ -102,6 +105,7 @@ class RunSeries:
     def read(self, record: RunRecord | None) -> None:
         """Takes in what has come; another repetition begins a series anew."""
         self.draft_length = record.settings.draft_length if record else 0
+        self.pass_rows = pass_rows(record.settings, self.draft_length) if record else 1
         self.costs = record.costs if record else None
         for name in ("speculative", "baseline"):
             repetitions = record.repetitions(name) if record else []

@@ -33,7 +33,7 @@ def facts_of(span: Span) -> Facts:
     placed = span.tokens[-1]
     token = placed.token
     inspection = token.inspection or Inspection()
-    lines = [_place(placed), *_several(span), *_numbers(token), decision(token)]
+    lines = [_place(placed), _beside(token), *_several(span), *_numbers(token), decision(token)]
     return Facts(
         title=f"“{_short(span.text)}”",
         status=token.status + (" (mixed)" if span.mixed else ""),
@@ -85,6 +85,18 @@ def _place(placed: Placed) -> str:
     place = next((i for i, token in enumerate(guesses, 1) if token is placed.token), None)
     source = f" · by {placed.token.source}" if placed.token.source else ""
     return f"{where}, guess {place} of {len(guesses)}{source}" if place else where
+
+
+def _beside(token: Token) -> str:
+    """Which of the guesses that were tried at one place it is, where guesses branch."""
+    if token.tried is None:
+        return ""
+    if token.status == "rejected":
+        tried = f"first of {token.tried} guesses" if token.tried > 1 else "the only guess"
+        return f"{tried} tried here, none of them kept"
+    if token.tried == 1:
+        return "the first guess tried here"
+    return f"guess {token.tried} of those tried here; the ones before it were thrown away"
 
 
 def _several(span: Span) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from app.run.events import ModelFacts
-from app.run.figures import FIGURES, agreement, promise
+from app.run.figures import FIGURES, agreement, figures_of, promise
 from app.run.record import RunRecord
 
 LONGEST = 200
@@ -104,7 +104,8 @@ def _flat(record: RunRecord) -> dict[str, object]:
 
 
 def _figures(records: Sequence[RunRecord]) -> Iterable[ComparisonRow]:
-    for figure in FIGURES.values():
+    known = {figure.name for record in records for figure in figures_of(record)}
+    for figure in (one for one in FIGURES.values() if one.name in known):
         values = tuple(figure.value(record) for record in records)
         yield ComparisonRow(
             "Figures",

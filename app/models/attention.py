@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from app.models.tree import Tree
+
 _FOLDED_ROWS = 32
 """Up to so many rows, queries that share a key are laid out as more rows of one head."""
 
@@ -13,10 +15,21 @@ _FOLDED_ROWS = 32
 class Masks:
     """What rows start..end may see, added to their scores: [n, end] by window, made when asked."""
 
-    def __init__(self, start: int, end: int, like: Tensor, *, keys: int | None = None) -> None:
-        """Of the type and on the device of `like`; with `keys`, always made, and so many long."""
+    def __init__(
+        self,
+        start: int,
+        end: int,
+        like: Tensor,
+        *,
+        keys: int | None = None,
+        tree: Tree | None = None,
+    ) -> None:
+        """Of the type and on the device of `like`; with `keys`, always made, and so many long. The
+        last rows before `end` may be a tree.
+        """
         self._start, self._end, self._like = start, end, like
         self._keys = keys
+        self._tree = tree
         self._made: dict[int | None, Tensor | None] = {}
 
     def of(self, window: int | None) -> Tensor | None:
@@ -27,15 +40,27 @@ class Masks:
 
     def _make(self, window: int | None) -> Tensor | None:
         alone = self._end - self._start == 1
-        if self._keys is None and alone and (window is None or window >= self._end):
+        free = self._keys is None and self._tree is None
+        if free and alone and (window is None or window >= self._end):
             return None
         device = self._like.device
         asking = torch.arange(self._start, self._end, device=device)[:, None]
         asked = torch.arange(self._keys or self._end, device=device)[None]
         hidden = asked > asking
+        if self._tree is not None:
+            places = self._tree.places(0, self._end)
+            asking = places[self._start :, None]
+            asked = functional.pad(places, (0, asked.shape[1] - self._end))[None]
+            self._hide_other_branches(hidden, self._tree)
         if window is not None:
             hidden |= asked <= asking - window
         return self._like.new_zeros(hidden.shape).masked_fill_(hidden, float("-inf"))
+
+    def _hide_other_branches(self, hidden: Tensor, tree: Tree) -> None:
+        """Of the tree's rows, of which the last may be asked for, each sees its own lineage."""
+        rows = min(self._end - self._start, len(tree.parents))
+        text = self._end - len(tree.parents)
+        hidden[-rows:, text : self._end] = ~tree.lineage[-rows:]
 
 
 def attend(

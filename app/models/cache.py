@@ -80,6 +80,14 @@ class FixedLayer(CacheLayerMixin):  # type: ignore[misc]
         """Forgets the last tokens; the count is negative, as in transformers."""
         self.length -= abs(tokens_to_remove)
 
+    def keep(self, start: int, places: Tensor) -> None:
+        """Of what lies behind the first `start` tokens keeps these places [kept] only, in order."""
+        end = start + len(places)
+        if self.is_initialized:
+            for held in (self.keys, self.values):
+                held[:, :, start:end] = held[:, :, start + places]
+        self.length = end
+
 
 class SequenceCache:
     """The cache of one sequence, whatever kind its model needs."""
@@ -116,6 +124,12 @@ class SequenceCache:
         if length < self._length:
             self.inner.crop(length - self._length)
             self._length = length
+
+    def keep(self, start: int, places: Tensor) -> None:
+        """Of what lies behind the first `start` tokens keeps these places [kept] only, in order."""
+        for layer in self.inner.layers:
+            layer.keep(start, places)
+        self._length = start + len(places)
 
     def lend(self, depth: int) -> LentCache:
         """A cache of the first `depth` layers, which holds what this one holds now."""

@@ -12,6 +12,7 @@ from app.models.attention import Masks, attend, rotate
 from app.models.cache import FixedLayer
 from app.models.machine import on_device
 from app.models.session import Block, Reading, Session, shared_start
+from app.models.tree import Tree
 
 if TYPE_CHECKING:
     from app.models.loaded_head import LoadedHead
@@ -35,7 +36,9 @@ class HeadSession:
         self._block: Block | None = None
         self._block_fed = 0
         self._feature = torch.empty(0)
-        """What the head predicted last, [1, hidden]."""
+        """What the head predicted last, [1, hidden]; of a tree what it predicted behind the text
+        and each guess, [1 + fed, hidden].
+        """
 
     @property
     def byte_count(self) -> int:
@@ -67,13 +70,17 @@ class HeadSession:
         """Reads the text (its first `upto` tokens) and the block behind it.
 
         Returns the logits [1, vocabulary] over the tokens that the head can guess, of what follows
-        the last token; `rows` is not asked for. The target's session must have read all of the
+        the last token, or each guess that a tree has grown by: [grown, vocabulary]; `rows` is not
+        asked for. All that has been added to a tree stands behind what was read before. The
+        target's session must have read all of the
         text but its last token. A text of one token has no pair, and may not be read.
         """
         if block is None or block is not self._block:
             self._reconcile(text)
             self._feed_text(text, len(text) if upto is None else upto)
             self._block, self._block_fed = block, 0
+        if block is not None and block.tree is not None:
+            return Reading(self._head.logits(self._feed_level(block, block.tree)))
         if block is not None:
             while self._block_fed < len(block):
                 token = block.tensor(self._block_fed)[:1]
@@ -91,17 +98,30 @@ class HeadSession:
         self._feature = features[-1:]
         self._settled = upto - 1
 
-    def _feed(self, ids: Tensor, features: Tensor) -> Tensor:
+    def _feed_level(self, block: Block, tree: Tree) -> Tensor:
+        """Feeds what a tree has grown by, each guess with what was predicted before it; the next
+        features.
+        """
+        ids = block.tensor(self._block_fed)
+        features = self._feed(ids, self._feature[tree.parents[self._block_fed :] + 1], tree)
+        self._feature = torch.cat([self._feature, features])
+        self._block_fed = len(block)
+        return features
+
+    def _feed(self, ids: Tensor, features: Tensor, tree: Tree | None = None) -> Tensor:
         """Feeds pairs behind the cache, ids [n] and features [n, hidden]; the next features."""
         head = self._head.module
         start = self._cache.length
         end = start + len(ids)
         x = head.joined(self._head.embeddings(ids), features)
         query, key, value = head.vectors(x)
-        rotation = self._head.rotary.between(start, end, x.dtype)
+        if tree is None:
+            rotation = self._head.rotary.between(start, end, x.dtype)
+        else:
+            rotation = self._head.rotary.at(tree.places(start, end), end, x.dtype)
         query, key = rotate(query, *rotation), rotate(key, *rotation)
         keys, values = self._cache.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
-        mask = Masks(start, end, x).of(None)
+        mask = Masks(start, end, x, tree=tree).of(None)
         return head.feature(x, attend(query, keys, values, mask=mask, scale=head.scale))
 
     def _reconcile(self, text: Sequence[int]) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from app.models.asked_layers import asked_before_layers
+from app.models.attention import Masks
 from app.models.cache import SequenceCache, open_cache
 from app.models.exhausted import memory_guard
 from app.models.first_layers import LayerList
@@ -28,6 +29,7 @@ from app.models.packed_linear import (
 )
 from app.models.same_answers import answers_alike
 from app.models.session import Session
+from app.models.tree import Tree
 
 
 class LanguageModel:
@@ -172,17 +174,23 @@ class LanguageModel:
         return open_cache(self._inner.config, capacity)
 
     @torch.inference_mode()
-    def forward(self, ids: Tensor, cache: SequenceCache, rows: int) -> Tensor:
+    def forward(
+        self, ids: Tensor, cache: SequenceCache, rows: int, tree: Tree | None = None
+    ) -> Tensor:
         """Feeds ids [n] behind the cache; logits of the last `rows` of them, [rows, width].
 
-        Raises Problem when the device's memory is exhausted.
+        The last ids may be a tree. Raises Problem when the device's memory is exhausted.
         """
         if self._lean is not None:
-            return self.forward_with_features(ids, cache, rows)[0]
+            return self.forward_with_features(ids, cache, rows, tree=tree)[0]
         keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
         with memory_guard(self.name), self._as_deep_as(cache):
             output = self._inner(
-                input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}, **keep
+                input_ids=ids[None],
+                use_cache=True,
+                **{self._cache_name: cache.inner},
+                **keep,
+                **self._branching(tree, cache.length, len(ids)),
             )
         cache.advance(len(ids))
         logits: Tensor = output.logits[0]
@@ -201,7 +209,13 @@ class LanguageModel:
 
     @torch.inference_mode()
     def forward_with_features(
-        self, ids: Tensor, cache: SequenceCache, rows: int, layers: tuple[int, ...] = ()
+        self,
+        ids: Tensor,
+        cache: SequenceCache,
+        rows: int,
+        *,
+        layers: tuple[int, ...] = (),
+        tree: Tree | None = None,
     ) -> tuple[Tensor, Tensor]:
         """As `forward`, and the features of every token fed, [n, width].
 
@@ -210,7 +224,7 @@ class LanguageModel:
         answer to that state. Raises Problem when the device's memory is exhausted.
         """
         with memory_guard(self.name), self._as_deep_as(cache):
-            states, inputs = self._states(ids, cache, layers)
+            states, inputs = self._states(ids, cache, layers, tree)
             cache.advance(len(ids))
             logits: Tensor = self._inner.get_output_embeddings()(states[len(ids) - rows :])
             if layers:
@@ -218,16 +232,37 @@ class LanguageModel:
         return logits, states
 
     def _states(
-        self, ids: Tensor, cache: SequenceCache, layers: tuple[int, ...]
+        self, ids: Tensor, cache: SequenceCache, layers: tuple[int, ...], tree: Tree | None
     ) -> tuple[Tensor, dict[int, Tensor]]:
         """The states behind the final norm, [n, hidden], and the inputs of these layers."""
         if self._lean is not None:
-            return self._lean.states_and_inputs(ids, cache, layers=layers)
+            return self._lean.states_and_inputs(ids, cache, layers=layers, tree=tree)
         with layer_inputs(self._decoder, layers) as inputs:
             answer = self._decoder(
-                input_ids=ids[None], use_cache=True, **{self._cache_name: cache.inner}
+                input_ids=ids[None],
+                use_cache=True,
+                **{self._cache_name: cache.inner},
+                **self._branching(tree, cache.length, len(ids)),
             )
         return answer.last_hidden_state[0], inputs
+
+    def _branching(self, tree: Tree | None, start: int, fed: int) -> dict[str, Any]:
+        """What transformers has to be told of rows that are a tree: their positions, and a mask
+        that is added to scores, one for each kind of layer where there are several.
+        """
+        if tree is None:
+            return {}
+        like = torch.empty(0, dtype=self.dtype, device=self.device)
+        masks = Masks(start, start + fed, like, tree=tree)
+        kinds = set(getattr(self._text_config, "layer_types", None) or ())
+        windows = {kind: self.sliding_window if "sliding" in kind else None for kind in kinds}
+        made: Any = {kind: _for_a_batch(masks.of(window)) for kind, window in windows.items()}
+        if len(kinds) < 2:
+            made = _for_a_batch(masks.of(self.sliding_window))
+        return {
+            "attention_mask": made,
+            "position_ids": tree.places(start, start + fed)[None],
+        }
 
     @torch.inference_mode()
     def forward_side_by_side(
@@ -247,3 +282,8 @@ class LanguageModel:
         ).last_hidden_state[:, 0]
         logits: Tensor = self._inner.get_output_embeddings()(states)
         return logits, states
+
+
+def _for_a_batch(mask: Tensor | None) -> Tensor | None:
+    """A mask [rows, keys] as one of a batch and of all heads."""
+    return None if mask is None else mask[None, None]

@@ -20,6 +20,7 @@ from app.models.cache import STEP, FixedLayer, SequenceCache
 from app.models.int8_linear import Int8Linear
 from app.models.packed_linear import PackedLinear
 from app.models.rotary_table import RotaryTable
+from app.models.tree import Tree
 
 _CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 
@@ -75,14 +76,25 @@ class LeanDecoder:
         return self.states_and_inputs(ids, cache)[0]
 
     def states_and_inputs(
-        self, ids: Tensor, cache: SequenceCache, layers: tuple[int, ...] = ()
+        self,
+        ids: Tensor,
+        cache: SequenceCache,
+        *,
+        layers: tuple[int, ...] = (),
+        tree: Tree | None = None,
     ) -> tuple[Tensor, dict[int, Tensor]]:
-        """As `states`, and what went into each of these layers (counted from 0), [n, hidden]."""
+        """As `states`, where the last ids may be a tree; and what went into each of these layers
+        (counted from 0), [n, hidden].
+        """
         inputs: dict[int, Tensor] = {}
         start, end = cache.length, cache.length + len(ids)
         x = self._embeddings(ids)
-        cosines, sines = self._rotary.between(start, end, x.dtype)
-        masks = Masks(start, end, x, keys=-(-end // STEP) * STEP if self._steady else None)
+        if tree is None:
+            cosines, sines = self._rotary.between(start, end, x.dtype)
+        else:
+            cosines, sines = self._rotary.at(tree.places(start, end), end, x.dtype)
+        keys = -(-end // STEP) * STEP if self._steady else None
+        masks = Masks(start, end, x, keys=keys, tree=tree)
         pairs = zip(self._layers[: cache.depth], cache.inner.layers, strict=True)
         for number, (layer, held) in enumerate(pairs):
             if number in layers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -25,7 +26,7 @@ from app.models.offload import (
     room_on_disk,
 )
 from app.models.precision import DTYPES, loading_arguments
-from app.models.proofs import Proof, prove_rewinding, prove_rows_independent
+from app.models.proofs import Proof, prove_rewinding, prove_rows_independent, prove_trees
 from app.models.stages import Stages, unseen
 from app.models.weight_reading import read_model
 from app.models.weights_note import weights_note
@@ -39,7 +40,7 @@ _LEAST_SHARE = 0.5
 """Share of the weights, without the vocabulary's, that int8 has to serve."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoadedModel:
     """A model in memory, what its folder says of it, and what was proved of it."""
 
@@ -47,6 +48,11 @@ class LoadedModel:
     folder: FolderFacts
     rewinding: Proof
     rows: Proof
+
+    @cached_property
+    def trees(self) -> Proof:
+        """Whether it reads guesses that branch as it reads each branch; tried when first asked."""
+        return prove_trees(self.model)
 
     @property
     def notes(self) -> tuple[str, ...]:

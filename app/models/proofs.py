@@ -1,8 +1,10 @@
 """Two proofs at load: can the model be rewound, and do the rows of a pass know each other? And one
 for those who ask for it: can its first layers guess?
 
-All compare logits bit for bit, from passes of the same widths: rounding cannot tell them apart,
-so any difference is a real one. Only a mixture of experts rounds by what else is in a pass.
+Both compare logits bit for bit, from passes of the same widths: rounding cannot tell them apart,
+so any difference is a real one; the first layers' too. Only a mixture of experts rounds by what
+else is in a pass. Another proof, for methods whose guesses branch, can only ask for the same but
+for rounding: a tree's keys lie at other places than those of a single branch.
 """
 
 from __future__ import annotations
@@ -25,6 +27,13 @@ _COMPANIONS = 4
 _ROUNDINGS = 8
 """Steps of precision by which a mixture of experts may round rows apart: tokens of one expert are
 multiplied together, and how many they are decides how the sums are rounded."""
+_BRANCHES = (-1, -1, 0, 0, 1, 3)
+"""The tree that is tried: what each of its guesses stands behind. The guesses of the last branch
+are no neighbours."""
+_BRANCH_ROUNDING = {torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+_BRANCH_ROUNDING_8_BIT = 0.3
+"""What rounding may make of a row, as a share of its length; another branch's row is far more.
+Where activations are rounded to 8 bits, a last bit that differs becomes a step that differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,71 @@ def _behind_exit(
     return session.read(ids, Block(guesses, device=model.device), rows=3).logits.cpu()
 
 
+def prove_trees(model: LanguageModel) -> Proof:
+    """Reads guesses that branch, then each branch alone, and compares; then goes on behind one.
+
+    Source of need: tree attention (Miao et al. 2023, arXiv 2305.09781, section 4.2).
+    """
+    window = model.sliding_window
+    prefix = 4 if window is None or window > _LONGEST_WINDOW else window + 2
+    try:
+        apart = _tree_apart(model, _ids(model, prefix))
+    except Problem:
+        raise
+    except Exception as error:  # a model that takes no mask of ours may fail in any way
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return Proof(False, f"the model cannot read guesses that branch ({reason})")
+    if apart > _branch_rounding(model):
+        return Proof(False, f"the model reads guesses that branch otherwise ({apart:.2g} of it)")
+    return Proof(True, "guesses that branch tried: each row as in its branch alone")
+
+
+def _tree_apart(model: LanguageModel, text: list[int]) -> float:
+    """The most that a row of a tree, or one behind a branch that was kept, is apart from the same
+    row read without the tree, as a share of it.
+    """
+    ids = _ids(model, len(_BRANCHES), offset=300)
+    block = Block(device=model.device)
+    block.branch(
+        torch.tensor(ids, device=model.device),
+        torch.tensor(_BRANCHES, device=model.device),
+        levels=3,
+    )
+    session = model.open(len(text) + len(ids) + 1)
+    tree = session.read(text, block, rows=len(ids) + 1).logits
+    apart = []
+    for place in range(len(ids)):
+        path = _branch(place)
+        alone = _after(model, text, [[ids[at] for at in path]])
+        mine = tree[[0, *(at + 1 for at in path)]].cpu()
+        apart.append(_share_apart(mine, alone))
+    kept = [*text, *(ids[at] for at in _branch(len(ids) - 1)), ids[0]]
+    behind = session.read(kept, rows=1).logits.cpu()
+    alone = _after(model, kept[:-1], [kept[-1:]])
+    return max(*apart, _share_apart(behind, alone[-1:]))
+
+
+def _branch_rounding(model: LanguageModel) -> float:
+    """How far apart two readings of a row may be in this model's numbers."""
+    if "int8" in model.precision:
+        return _BRANCH_ROUNDING_8_BIT
+    return _BRANCH_ROUNDING.get(model.dtype, min(_BRANCH_ROUNDING.values()))
+
+
+def _branch(place: int) -> list[int]:
+    """The guesses from the text to this one."""
+    path = [place]
+    while _BRANCHES[path[0]] >= 0:
+        path.insert(0, _BRANCHES[path[0]])
+    return path
+
+
+def _share_apart(one: Tensor, other: Tensor) -> float:
+    """The largest difference of two rows, as a share of the length of the other."""
+    lengths = other.float().norm(dim=-1)
+    return float(((one.float() - other.float()).norm(dim=-1) / lengths).max())
+
+
 def _apart_after(model: LanguageModel, prefix: int) -> str | None:
     """How answers differ once two tokens were taken back behind `prefix` ones; None if not at all.
 
@@ -156,11 +230,14 @@ def _apart_after(model: LanguageModel, prefix: int) -> str | None:
 
 
 def _after(model: LanguageModel, ids: list[int], tries: Sequence[list[int]]) -> Tensor:
-    """Logits behind the last of several tries, each of which takes the one before it back."""
-    session = model.open(len(ids) + 2)
+    """Logits behind the text and each guess of the last of several tries, each of which takes the
+    one before it back.
+    """
+    session = model.open(len(ids) + max(map(len, tries)))
     session.read(ids, rows=1)
     for guesses in tries:
-        logits = session.read(ids, Block(guesses, device=model.device), rows=2).logits
+        block = Block(guesses, device=model.device)
+        logits = session.read(ids, block, rows=len(guesses) + 1).logits
     return logits.cpu()
 
 

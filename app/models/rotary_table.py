@@ -24,9 +24,17 @@ class RotaryTable:
 
         So a vector is turned by x * cosines + (x with its halves swapped) * sines.
         """
+        self._reach(end, dtype)
+        return self._cosines[start:end], self._sines[start:end]
+
+    def at(self, places: Tensor, end: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """The same of positions [n], all of which lie before `end`."""
+        self._reach(end, dtype)
+        return self._cosines[places], self._sines[places]
+
+    def _reach(self, end: int, dtype: torch.dtype) -> None:
         if end > self._length or dtype != self._cosines.dtype:
             self._grow(max(end, 2 * self._length, _FIRST), dtype)
-        return self._cosines[start:end], self._sines[start:end]
 
     def _grow(self, length: int, dtype: torch.dtype) -> None:
         device = self._rotary.inv_freq.device

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from app.models.machine import on_device
+from app.models.tree import Tree, path_through
 from app.run.problems import Problem
 
 MAX_CHUNK = 512
@@ -32,6 +33,10 @@ class Cache(Protocol):
         """Forgets every token behind the first `length`."""
         ...
 
+    def keep(self, start: int, places: Tensor) -> None:
+        """Of what lies behind the first `start` tokens keeps these places [kept] only, in order."""
+        ...
+
 
 CacheKind = TypeVar("CacheKind", bound=Cache)
 
@@ -48,12 +53,21 @@ class CausalModel(Protocol[CacheKind]):
         """An empty cache with room for `capacity` tokens."""
         ...
 
-    def forward(self, ids: Tensor, cache: CacheKind, rows: int) -> Tensor:
-        """Feeds ids [n] behind the cache; logits of the last `rows` of them, [rows, width]."""
+    def forward(self, ids: Tensor, cache: CacheKind, rows: int, tree: Tree | None = None) -> Tensor:
+        """Feeds ids [n] behind the cache; logits of the last `rows` of them, [rows, width].
+
+        The last ids may be a tree of guesses.
+        """
         ...
 
     def forward_with_features(
-        self, ids: Tensor, cache: CacheKind, rows: int, layers: tuple[int, ...] = ()
+        self,
+        ids: Tensor,
+        cache: CacheKind,
+        rows: int,
+        *,
+        layers: tuple[int, ...] = (),
+        tree: Tree | None = None,
     ) -> tuple[Tensor, Tensor]:
         """As `forward`, and the features of every token fed, [n, width].
 
@@ -66,13 +80,17 @@ class CausalModel(Protocol[CacheKind]):
 class Block:
     """Ids under test behind the text. They may live on the device until a round's one copy home.
 
-    A block only grows. A session knows it again by identity, so it is never fed twice.
+    A block only grows. A session knows it again by identity, so it is never fed twice. Its guesses
+    follow each other, or they are a `tree`.
     """
 
     def __init__(self, ids: Sequence[int] = (), *, device: torch.device | None = None) -> None:
         self.device = device or torch.device("cpu")
         self._parts: list[Tensor] = []
+        self.tree: Tree | None = None
+        """The form of guesses that branch; None where each follows the one before it."""
         self._host: list[int] | None = []
+        self._parents: list[int] | None = None
         self._length = 0
         if ids:
             self._parts.append(on_device(ids, torch.long, self.device))
@@ -87,6 +105,24 @@ class Block:
         self._length += 1
         self._host = None
 
+    def branch(self, tokens: Tensor, parents: Tensor, *, levels: int) -> None:
+        """Adds guesses, ids [n], each behind the guess at its place of `parents` [n], or behind the
+        text at -1; the tree is then at most so many `levels` deep.
+        """
+        before = [self.tree.parents] if self.tree else []
+        self.tree = Tree(torch.cat([*before, parents]), levels)
+        self._parts.append(tokens)
+        self._length += len(tokens)
+        self._host = self._parents = None
+
+    @property
+    def lineage(self) -> Tensor:
+        """Whether guess i stands behind guess j or is it: [n, n]."""
+        if self.tree is not None:
+            return self.tree.lineage
+        whole = torch.ones((self._length, self._length), dtype=torch.bool, device=self.device)
+        return whole.tril()
+
     def tensor(self, start: int = 0) -> Tensor:
         """The ids from place `start` on, [n - start]."""
         if len(self._parts) > 1:
@@ -99,13 +135,15 @@ class Block:
         if device == self.device:
             return
         self._parts = [self.tensor().to(device)]
+        self.tree = self.tree.to(device) if self.tree else None
         self.device = device
         if device.type == "cpu":
             self._host = self._parts[0].tolist()
 
-    def settle(self, ids: Sequence[int]) -> None:
-        """Tells what the ids are, once they have been copied to the host."""
+    def settle(self, ids: Sequence[int], parents: Sequence[int] | None = None) -> None:
+        """Tells what the ids are, and the parents of a tree, once they are on the host."""
         self._host = list(ids)
+        self._parents = None if parents is None else list(parents)
 
     @property
     def ids(self) -> list[int]:
@@ -113,6 +151,15 @@ class Block:
         if self._host is None:
             self._host = self.tensor().tolist()
         return self._host
+
+    @property
+    def parents(self) -> list[int]:
+        """The place that each guess stands behind, -1 for the text; on the host, as `ids`."""
+        if self.tree is None:
+            return list(range(-1, self._length - 1))
+        if self._parents is None:
+            self._parents = self.tree.parents.tolist()
+        return self._parents
 
 
 class Reading:
@@ -201,7 +248,8 @@ class Session:
         The last token of the text is fed again if no fresh token would otherwise yield the rows.
         Raises Problem if the sequence outgrows the session.
         """
-        if block is not None and block is self._block and self._settled == len(text):
+        grown = block is not None and block is self._block and block.tree is None
+        if block is not None and grown and self._settled == len(text):
             return self._extend(block, rows)
         self._reconcile(text)
         end = len(text) if upto is None else upto
@@ -215,7 +263,7 @@ class Session:
         self, fresh: Tensor, block: Block | None, *, rows: int, settled: int
     ) -> Reading:
         ids = torch.cat([fresh, block.tensor().to(fresh.device)]) if block else fresh
-        reading = self._feed(ids, rows)
+        reading = self._feed(ids, rows, block.tree if block else None)
         self._settled, self._block = settled, block
         self._block_fed = len(block) if block else 0
         return reading
@@ -226,17 +274,18 @@ class Session:
         self._block_fed = len(block)
         return reading
 
-    def _feed(self, ids: Tensor, rows: int) -> Reading:
+    def _feed(self, ids: Tensor, rows: int, tree: Tree | None = None) -> Reading:
         if self._cache.length + len(ids) > self._capacity:
             raise Problem(
                 f"The text has outgrown its session of {self._capacity} tokens.",
                 "Raise the context length, or ask for fewer new tokens.",
             )
+        branching = {"tree": tree} if tree is not None else {}
         if not self._keeps_features:
-            return Reading(self._model.forward(ids, self._cache, rows))
+            return Reading(self._model.forward(ids, self._cache, rows, **branching))
         start = self._cache.length
         logits, features = self._model.forward_with_features(
-            ids, self._cache, rows, layers=self._layers
+            ids, self._cache, rows, layers=self._layers, **branching
         )
         if self._features is None:
             self._features = features.new_empty((self._capacity, features.shape[-1]))
@@ -248,15 +297,26 @@ class Session:
         if text is not self._text:
             self._change_to(text)
         if self._block is not None:
-            guesses = self._block.ids[: self._block_fed]
-            after = text[self._settled : self._settled + len(guesses)]
-            kept = 0
-            while kept < len(after) and after[kept] == guesses[kept]:
-                kept += 1
-            self._settled += kept
+            ids, parents = (
+                held[: self._block_fed] for held in (self._block.ids, self._block.parents)
+            )
+            path = path_through(ids, parents, list(text[self._settled : self._settled + len(ids)]))
+            self._gather(path)
+            self._settled += len(path)
             self._block, self._block_fed = None, 0
         self._settled = min(self._settled, len(text))
         self._crop(self._settled)
+
+    @torch.inference_mode()
+    def _gather(self, path: list[int]) -> None:
+        """Moves what a path through the block has left in the cache right behind the text."""
+        if path == list(range(len(path))):
+            return
+        start = self._settled
+        places = on_device(path, torch.long, self._model.device)
+        self._cache.keep(start, places)
+        if self._features is not None:
+            self._features[start : start + len(path)] = self._features[start + places]
 
     def _change_to(self, text: Sequence[int]) -> None:
         """Keeps of what is settled, and of the block behind it, what another text says as well."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.run.events import Environment
 from app.run.figures import NOTHING
 from app.run.record import RunRecord
+from app.run.tree_shape import pass_rows
 
 
 def limits(around: Environment) -> list[tuple[str, str]]:
@@ -22,7 +23,7 @@ def not_held_equal(record: RunRecord) -> list[str]:
     if not record.repetitions("baseline"):
         return ["There is no baseline: nothing was compared."]
     resident = "yes" if record.draft_resident else "no, the pair has no draft"
-    width = record.settings.draft_length + 1
+    width = pass_rows(record.settings, record.settings.draft_length)
     found = [
         f"Draft resident during baseline: {resident}.",
         f"Width of the target's passes: 1 row in the baseline, up to {width} in the speculative "

@@ -42,9 +42,11 @@ TOKEN_COLUMNS = (
     "draw",
     "kept_by",
     "strict_probability",
+    "tried",
 )
 """`repetition`, `round` and `position` count from 0. `round` is empty for the first token, which
-the prompt pass yields; `position`, the place in the text, is empty for guesses thrown away."""
+the prompt pass yields; `position`, the place in the text, is empty for guesses thrown away. `tried`
+is empty where guesses do not branch."""
 
 _STATUSES: tuple[Status, ...] = (
     "accepted",
@@ -67,8 +69,10 @@ ROUND_COLUMNS = (
     *(f"{name}_s" for name in Phases.__struct_fields__),
     "total_s",
     "draft_stop",
+    "nodes",
 )
-"""Columns that end in `_s` are seconds; `draft_calls_s` is part of `draft_prompt_s + draft_s`."""
+"""Columns that end in `_s` are seconds; `draft_calls_s` is part of `draft_prompt_s + draft_s`.
+Where guesses branch, `nodes` are all of them, and `drafted` and the statuses count levels."""
 
 Cell = str | int | float | None
 
@@ -141,6 +145,7 @@ def _token_row(
         token.draw,
         token.kept_by,
         token.strict_probability,
+        token.tried,
     )
 
 
@@ -164,4 +169,5 @@ def _round_row(repetition: Repetition, round_: Round) -> tuple[Cell, ...]:
         *(getattr(phases, name) for name in Phases.__struct_fields__),
         phases.total,
         round_.draft_stop,
+        round_.nodes,
     )

@@ -14,7 +14,17 @@ from app.elsewhere.programs import recipes
 from app.reports.conditions import limits, not_held_equal
 from app.reports.plain_text import fenced, inline
 from app.run.events import ModelFacts
-from app.run.figures import FIGURES, NOTHING, agreement, badge, decimal, median_of, percent, promise
+from app.run.figures import (
+    FIGURES,
+    NOTHING,
+    agreement,
+    badge,
+    decimal,
+    figures_of,
+    median_of,
+    percent,
+    promise,
+)
 from app.run.flagged import cautions, marked
 from app.run.metrics import counts, share_outside_models, total_counts
 from app.run.record import RunRecord
@@ -73,7 +83,7 @@ def _said(record: RunRecord) -> str:
 
 def _figures(record: RunRecord) -> str:
     rows = [
-        (figure.label, marked(record, figure), figure.definition) for figure in FIGURES.values()
+        (figure.label, marked(record, figure), figure.definition) for figure in figures_of(record)
     ]
     missing = f"{NOTHING}: there is nothing to divide by, or it was not run."
     mark = f": {inline(badge(record))}" if badge(record) else ""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from app.run.methods import Method
 from app.run.options import Offer, Option, named
+from app.run.problems import Problem
 from app.run.settings import RunSettings
 
 
 class LengthPolicy(Offer, frozen=True):
     """A way to choose the draft length; the run's own draft length is the most of any."""
+
+    branches: bool = False
+    """Whether it can be had for guesses that branch: it neither looks at one guess at a time, nor
+    reckons with one more row of a pass for each.
+    """
 
     @staticmethod
     def named(name: str) -> LengthPolicy:
@@ -18,12 +25,15 @@ class LengthPolicy(Offer, frozen=True):
 LENGTH_POLICIES: dict[str, LengthPolicy] = {
     policy.name: policy
     for policy in (
-        LengthPolicy("fixed", "Fixed", "Every round guesses up to the draft length."),
+        LengthPolicy(
+            "fixed", "Fixed", "Every round guesses up to the draft length.", branches=True
+        ),
         LengthPolicy(
             "heuristic",
             "Heuristic (+2 / -1)",
             "Two tokens more after a draft that was kept whole, one fewer after any other.",
             options=(Option("start", "First draft length", "Of the first round.", 4, 1, 64),),
+            branches=True,
         ),
         LengthPolicy(
             "confidence",
@@ -81,5 +91,16 @@ LENGTH_POLICIES: dict[str, LengthPolicy] = {
 
 
 def check_lengths(settings: RunSettings) -> None:
-    """Raises Problem for a policy that there is not, or for options that it does not have."""
-    LengthPolicy.named(settings.draft_length_policy).filled(settings.draft_length_options)
+    """Raises Problem for a policy that there is not, for options that it does not have, or where it
+    does not go with the method.
+    """
+    policy = LengthPolicy.named(settings.draft_length_policy)
+    policy.filled(settings.draft_length_options)
+    method = Method.named(settings.method)
+    if method.branches and not policy.branches:
+        works = ", ".join(other.name for other in LENGTH_POLICIES.values() if other.branches)
+        raise Problem(
+            f"{policy.label!r} is for guesses that follow each other, and those of "
+            f"{method.label!r} branch.",
+            f"Choose one of: {works}; or another method.",
+        )

@@ -20,6 +20,9 @@ replaces the first rejected guess. `bonus`: follows a fully accepted draft. `pla
 a draft. `rejected`: tested, thrown away. `ignored`: behind the first rejection, never decided.
 `discarded`: behind a stop, whatever the rule said."""
 
+_DECIDED = ("accepted", "rejected")
+"""What a guess that was decided can be."""
+
 Provenance = Literal["measured", "reported", "inferred"]
 """`measured` here; `reported` by a server; `inferred` from what a server reported."""
 
@@ -85,6 +88,8 @@ class Token(Struct, frozen=True):
     inspection: Inspection | None = None
     strict_probability: float | None = None
     """With which chance the lossless rule would have accepted the guess; null for such a rule."""
+    tried: int | None = None
+    """How many guesses were decided at this place, a kept one last; null where none branch."""
 
 
 class Phases(Struct, frozen=True):
@@ -122,12 +127,16 @@ class Round(Struct, frozen=True):
     committed: tuple[Token, ...]
     """The tokens kept, in text order: accepted ones, then at most one of the target's own."""
     thrown: tuple[Token, ...]
-    """Guesses that were not kept, in draft order: rejected, ignored, discarded."""
+    """Guesses that were not kept, in draft order: rejected, ignored, discarded. Of guesses that
+    branch one a level: the first of those that were rejected, or that were never decided.
+    """
     phases: Phases
     draft_stop: str = ""
     """Why drafting ended before the limit, in the proposer's words."""
     held_back: int = 0
     """Characters at the end of the text that may begin a stop string: not to be shown yet."""
+    nodes: int | None = None
+    """Guesses in all, where they branch; null where all of them are told."""
 
     def count(self, status: Status) -> int:
         """How many of this round's tokens have this status."""
@@ -135,13 +144,24 @@ class Round(Struct, frozen=True):
 
     @property
     def drafted(self) -> int:
-        """How many tokens were guessed."""
+        """How many tokens were guessed; where guesses branch, how many levels of them."""
         return self.count("accepted") + len(self.thrown)
 
     @property
     def outgrown(self) -> bool:
         """Whether nothing was guessed because the draft model's own context is full."""
         return self.limited_by == "draft's context" and not self.limit
+
+    @property
+    def width(self) -> int:
+        """Rows of the target's pass: every guess, and the text's last token."""
+        return 1 + (self.drafted if self.nodes is None else self.nodes)
+
+    @property
+    def tested_nodes(self) -> int:
+        """How many guesses were decided, also beside each other."""
+        decided = (t for t in (*self.committed, *self.thrown) if t.status in _DECIDED)
+        return sum(1 if token.tried is None else token.tried for token in decided)
 
     @property
     def source(self) -> str:

@@ -23,9 +23,13 @@ from app.run.metrics import (
 )
 from app.run.record import Repetition, RunRecord
 from app.run.rules import is_lossy
+from app.run.tree_shape import pass_rows, tree_shape
 
 LENIENCY = "kept_by_leniency"
 """The name of the figure that only a lossy rule has."""
+
+OF_TREES = ("nodes_per_loop", "tested_nodes_per_loop")
+"""The names of the figures that only guesses which branch have."""
 
 NOTHING = "n/a"
 """What is shown where there is nothing to divide by."""
@@ -99,8 +103,12 @@ def decode_time(repetition: Repetition) -> float | None:
 
 
 def verify_cost(record: RunRecord) -> float | None:
-    """T(γ + 1) / T(1): a pass over a whole draft in single steps; None where not measured."""
-    return record.costs.in_single_steps(record.settings.draft_length + 1) if record.costs else None
+    """T(γ + 1) / T(1): a pass over a whole draft in single steps; None where not measured. Where
+    guesses branch the pass has a row for each of them.
+    """
+    if record.costs is None:
+        return None
+    return record.costs.in_single_steps(pass_rows(record.settings, record.settings.draft_length))
 
 
 def draft_cost(record: RunRecord) -> float | None:
@@ -282,6 +290,22 @@ FIGURES: dict[str, Figure] = {
             unit="tokens",
             of=lambda counts: counts.tokens_per_loop,
         ),
+        _share(
+            "nodes_per_loop",
+            "Guesses in a tree",
+            "Guesses that branch / rounds with a draft: all of a tree, which the target reads in "
+            "one pass. Acceptance counts levels of it. None where guesses do not branch.",
+            unit="",
+            of=lambda counts: counts.nodes_per_loop,
+        ),
+        _share(
+            "tested_nodes_per_loop",
+            "Guesses of a tree tested",
+            "Guesses that branch and whose turn came / rounds with a draft: the kept ones, and "
+            "those tried beside them. None where guesses do not branch.",
+            unit="",
+            of=lambda counts: counts.tested_nodes_per_loop,
+        ),
         Figure(
             LENIENCY,
             "Kept by leniency, expected",
@@ -312,3 +336,9 @@ FIGURES: dict[str, Figure] = {
     )
 }
 """Every figure by its name, in the order in which they are shown."""
+
+
+def figures_of(record: RunRecord) -> list[Figure]:
+    """The figures that a run can have, in the order in which they are shown."""
+    branches = tree_shape(record.settings) is not None
+    return [figure for figure in FIGURES.values() if branches or figure.name not in OF_TREES]

@@ -51,11 +51,12 @@ def _round_violations(round_: Round) -> list[str]:
     """The identities that one round breaks."""
     n = {status: round_.count(status) for status in ("rejected", "corrected", "bonus", "plain")}
     drafted, accepted = round_.drafted, round_.count("accepted")
+    branches = round_.nodes is not None
+    whole = drafted > 0 and (n["rejected"] == 0 if branches else accepted == drafted)
     rules = {
         "at most one rejection": n["rejected"] <= 1,
         "corrected equals rejected": n["corrected"] == n["rejected"],
-        "bonus follows a fully accepted draft": n["bonus"]
-        == int(accepted == drafted > 0 and not _stopped(round_)),
+        "bonus follows a fully accepted draft": n["bonus"] == int(whole and not _stopped(round_)),
         "plain is a round without a draft": n["plain"] == int(drafted == 0),
         "drafted is within the limit": drafted <= round_.limit,
         "something was committed": bool(round_.committed),
@@ -63,11 +64,24 @@ def _round_violations(round_: Round) -> list[str]:
             round_.committed, "accepted", ("accepted", "corrected", "bonus", "plain"), last=True
         ),
         "thrown tokens are one rejected and ignored ones, or discarded ones": _in_order(
-            round_.thrown, "ignored", ("rejected",)
+            round_.thrown, "ignored", ("rejected", "ignored") if branches else ("rejected",)
         )
         or _in_order(round_.thrown, "discarded", ("discarded",)),
+        "guesses that branch are told a level each, and counted": _counted(round_),
     }
     return [rule for rule, holds in rules.items() if not holds]
+
+
+def _counted(round_: Round) -> bool:
+    """Whether a tree has no fewer guesses than were decided, and than it has levels; and a chain
+    has no such counts.
+    """
+    guesses = (*round_.committed, *round_.thrown)
+    if round_.nodes is None:
+        return all(token.tried is None for token in guesses)
+    decided = [token for token in guesses if token.status in ("accepted", "rejected")]
+    each = all(token.tried is not None and token.tried >= 1 for token in decided)
+    return each and max(round_.tested_nodes, round_.drafted) <= round_.nodes
 
 
 def _stopped(round_: Round) -> bool:

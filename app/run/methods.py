@@ -25,6 +25,8 @@ class Method(Offer, frozen=True):
     """
     any_vocabulary: bool = False
     """Whether its draft model may read another vocabulary than the target."""
+    branches: bool = False
+    """Whether its guesses are a tree, with several at each place."""
 
     @staticmethod
     def named(name: str) -> Method:
@@ -203,6 +205,34 @@ METHODS: dict[str, Method] = {
             "One layer guesses from what the target has just computed.",
             drafter="head",
             options=_DRAWING,
+        ),
+        Method(
+            "head-tree",
+            "Draft head, tree (EAGLE-2)",
+            "The head guesses several tokens at each place, where it is surest; the draft length "
+            "is how many of them may follow each other.",
+            drafter="head",
+            branches=True,
+            options=(
+                Option(
+                    "nodes",
+                    "Guesses in all",
+                    "Of a whole tree: the target reads them all in one pass. EAGLE-2's own is 60, "
+                    "for a graphics card; on a CPU each costs time.",
+                    8,
+                    1,
+                    256,
+                ),
+                Option(
+                    "breadth",
+                    "Breadth",
+                    "How many guesses of a level are followed, and how many may follow each. "
+                    "EAGLE-2's own is 10.",
+                    3,
+                    1,
+                    32,
+                ),
+            ),
         ),
         Method(
             "ngram-else-head",

@@ -2,6 +2,14 @@
 
 Chains of guesses. G drafted, A accepted and committed, T tested (A and the rejected), L rounds with
 a draft, R committed rounds, M tokens committed after the first.
+
+Guesses that branch are counted by level, so that every figure means what it means for a chain as
+long as the tree is deep: a level is accepted where a guess of it is kept, rejected where the last
+kept guess has children and none of them is, and ignored where the walk through the tree never came
+to it. So G is the depth of the trees, place j of a draft is level j, a correction follows a
+rejected level, and a bonus follows a kept guess without children. The guesses themselves are
+counted apart: N in all, of which the rule tested some beside each other (`Round.nodes`,
+`Round.tested_nodes`); a target pass has N + 1 rows.
 """
 
 from __future__ import annotations
@@ -29,6 +37,10 @@ class Counts(msgspec.Struct, frozen=True):
     discarded: int = 0
     rounds: int = 0
     drafting_rounds: int = 0
+    nodes: int = 0
+    """N: guesses that branch, all of them; 0 for chains."""
+    tested_nodes: int = 0
+    """Of these the tested ones."""
 
     @property
     def drafted(self) -> int:
@@ -70,6 +82,16 @@ class Counts(msgspec.Struct, frozen=True):
         """M/R: tokens a target pass. Plain decoding has exactly 1."""
         return ratio(self.committed_after_first, self.rounds)
 
+    @property
+    def nodes_per_loop(self) -> float | None:
+        """N/L: guesses that branch a round with a draft; None where none do."""
+        return ratio(self.nodes, self.drafting_rounds) if self.nodes else None
+
+    @property
+    def tested_nodes_per_loop(self) -> float | None:
+        """Of these the tested ones."""
+        return ratio(self.tested_nodes, self.drafting_rounds) if self.nodes else None
+
     def plus(self, rounds: Iterable[Round]) -> Counts:
         """These counts and those of more rounds."""
         tally = msgspec.structs.asdict(self)
@@ -78,6 +100,9 @@ class Counts(msgspec.Struct, frozen=True):
                 tally[token.status] += 1
             tally["rounds"] += 1
             tally["drafting_rounds"] += round_.drafted > 0
+            if round_.nodes is not None:
+                tally["nodes"] += round_.nodes
+                tally["tested_nodes"] += round_.tested_nodes
         return Counts(**tally)
 
     def and_first(self, repetition: Repetition) -> Counts:

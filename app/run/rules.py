@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from app.run.methods import Method
 from app.run.options import Offer, Option, named
 from app.run.problems import Problem
 from app.run.settings import OptionValue, RunSettings
@@ -21,6 +22,8 @@ class Rule(Offer, frozen=True, kw_only=True):
     """Whether a seed gives the same text with any guesses, also where tokens are drawn."""
     greedy_at_zero: bool = True
     """Whether it is the greedy rule at temperature 0."""
+    branches: bool = False
+    """Whether it decides guesses that branch, also where tokens are drawn."""
     longer_than: str = ""
     """The option that drafts have to be longer than, or it keeps nothing more than exact; 0 is
     FLy's own window, or what the drafts have room for.
@@ -49,6 +52,7 @@ RULES: dict[str, Rule] = {
             "Exact (speculative sampling)",
             "Keeps a guess with chance min(1, p/q), token by token, and draws what is left over.",
             lossless=True,
+            branches=True,
         ),
         Rule(
             "block",
@@ -61,6 +65,7 @@ RULES: dict[str, Rule] = {
             "Coupled (same text for a seed)",
             "Target and draft draw with the same noise: a seed gives one text, whoever guesses.",
             lossless=True,
+            branches=True,
             same_text=True,
         ),
         Rule(
@@ -68,12 +73,14 @@ RULES: dict[str, Rule] = {
             "Sample and match",
             "Draws the target's own tokens, and keeps the guesses that are the same.",
             lossless=True,
+            branches=True,
         ),
         Rule(
             "greedy",
             "Greedy",
             "Keeps a guess if it is the target's likeliest token; for temperature 0 only.",
             lossless=True,
+            branches=True,
         ),
         Rule(
             "lenience",
@@ -189,8 +196,22 @@ def check_rule(settings: RunSettings) -> None:
             f"the draft length is {settings.draft_length}.",
             f"Raise the draft length, or lower the {rule.longer_than}.",
         )
+    _check_branches(rule, settings)
     if rule.name == "synthetic":
         rates_of(str(options["rates"]), float(options["length"]))
+
+
+def _check_branches(rule: Rule, settings: RunSettings) -> None:
+    """Raises Problem for guesses that branch, if the rule cannot decide them."""
+    method = Method.named(settings.method)
+    greedy = rule.greedy_at_zero and settings.sampling.greedy
+    if method.branches and not (rule.branches or greedy):
+        works = ", ".join(other.name for other in RULES.values() if other.branches)
+        raise Problem(
+            f"{rule.label} decides guesses that follow each other, and those of "
+            f"{method.label!r} branch.",
+            f"Choose a rule that can: {works}; or another method.",
+        )
 
 
 def rates_of(written: str, length: float) -> list[float]:

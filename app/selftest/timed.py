@@ -69,7 +69,7 @@ def _share(bench: Workbench, settings: RunSettings) -> float:
     record = record_here(bench, settings)
     (fast,) = record.repetitions("speculative")
     accounted = account(
-        [round_.drafted + 1 for round_ in fast.rounds],
+        [round_.width for round_ in fast.rounds],
         [round_.phases.draft_prompt + round_.phases.draft for round_ in fast.rounds],
         committed=counts(fast).committed_after_first,
         costs=StepCosts(costs.seconds, overhead=_overhead(record)),
@@ -82,8 +82,8 @@ def _share(bench: Workbench, settings: RunSettings) -> float:
 
 def _passes(bench: Workbench, settings: RunSettings) -> Timings:
     pair = bench.loaded(preparation(settings), report=lambda progress: None, pause=lambda: None)
-    width = settings.draft_length + 1
-    return time_passes(pair.target.model, width, context=_CONTEXT, pause=lambda: None)
+    widths = range(1, settings.draft_length + 2)
+    return time_passes(pair.target.model, widths, context=_CONTEXT, pause=lambda: None)
 
 
 def _overhead(record: RunRecord) -> float:

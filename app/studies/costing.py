@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,8 +19,9 @@ from app.models.pair import LoadedPair
 from app.run.cost import CostKey, PassCosts
 from app.run.events import Progress
 from app.run.methods import Drafter
+from app.run.tree_shape import TreeShape
 from app.studies.head_steps import time_steps
-from app.studies.passes import Pause, Timings, passes_of, time_passes
+from app.studies.passes import Pause, Timings, passes_of, reached, time_passes
 
 SHORTEST = 8
 """Draft lengths up to this one are costed always, so that a best one can be told."""
@@ -38,34 +39,41 @@ def costs_of(
     context: int,
     drafter: Drafter,
     early_exit: EarlyExit | None = None,
+    shape: TreeShape | None = None,
     seen: float | None = None,
     keep: bool = True,
     report: Report,
     pause: Pause,
 ) -> PassCosts:
     """What passes of the target cost up to this draft length, and a step of what guesses (of
-    `early_exit`, if it is that), behind a context of this many tokens (a bucket). `seen` are the
-    seconds that single passes of the target took just now: a machine that has become faster or
-    slower since costs were kept is measured anew. Not to `keep` what is measured is for a machine
-    that was seen not to be at its best.
+    `early_exit`, if it is that), behind a context of this many tokens (a bucket). Where guesses
+    branch, `shape` says how many rows a draft has, and a step of the head is one of a whole level.
+
+    `seen` are the seconds that single passes of the target took just now: a machine that has become
+    faster or slower since costs were kept is measured anew. Not to `keep` what is measured is for a
+    machine that was seen not to be at its best.
 
     Raises Cancelled when `pause` does, Problem if a device's memory does not suffice.
     """
-    longest = max(draft_length, SHORTEST) + 1
+    longest = max(draft_length, SHORTEST)
+    widths = list(range(1, longest + 2))
+    if shape is not None:
+        widths = sorted({1, *(1 + shape.nodes_at(length) for length in range(1, longest + 1))})
     target = pair.target.model
     timings = partial(_timings, context=context, keep=keep, report=report, pause=pause)
-    timed = timings(target, longest, seen=seen)
+    timed = timings(target, widths, seen=seen)
     step = None
     if pair.draft is not None and drafter == "model":
-        step = timings(pair.draft.model, 1).seconds[1]
+        step = timings(pair.draft.model, [1]).seconds[1]
     beside = early_exit or pair.beside(drafter)
     if beside is not None:
-        step = time_steps(beside, context=context, pause=pause)
+        breadth = shape.breadth if shape is not None else 0
+        step = time_steps(beside, context=context, pause=pause, breadth=breadth)
     asked = beside or pair.drafter(drafter)
     key = cost_key(target, context)
     return PassCosts(
         **{name: getattr(key, name) for name in CostKey.__struct_fields__},
-        seconds={width: cost for width, cost in timed.seconds.items() if width <= longest},
+        seconds={width: cost for width, cost in timed.seconds.items() if width in widths},
         repeats=timed.repeats,
         draft=asked.name if asked else None,
         draft_step=step,
@@ -82,7 +90,7 @@ def cost_key(model: LanguageModel, context: int) -> CostKey:
 
 def _timings(
     model: LanguageModel,
-    longest: int,
+    widths: Sequence[int],
     *,
     seen: float | None = None,
     context: int,
@@ -90,19 +98,19 @@ def _timings(
     report: Report,
     pause: Pause,
 ) -> Timings:
-    """What was measured before, if it reaches as far as the model can and still holds; else
+    """What was measured before, if it has all widths that the model can read, and still holds; else
     measured now."""
     name = _written(model, context)
     known = _read().get(name)
-    reach = min(longest, model.context_length - 1)
-    if known is not None and max(known.seconds, default=0) >= reach and _holds(known, seen):
+    wanted = reached(widths, model)
+    if known is not None and set(wanted) <= set(known.seconds) and _holds(known, seen):
         return known
     timed = time_passes(
         model,
-        longest,
+        wanted,
         context=context,
         pause=pause,
-        advance=partial(_told, report, passes_of(reach)),
+        advance=partial(_told, report, passes_of(wanted)),
     )
     if keep:
         with contextlib.suppress(OSError):  # what cannot be kept is measured again

@@ -72,8 +72,10 @@ class _Place:
         for round_ in lane.rounds:
             if start <= index < start + len(round_.committed):
                 accepted = [t.id for t in round_.committed if t.status == "accepted"]
-                guesses = (*accepted, *(t.id for t in round_.thrown))
-                return cls(index, start, guesses, tuple(lane.token_ids))
+                guesses = [*accepted, *(t.id for t in round_.thrown)]
+                # Of a tree one branch is known; as many rows are read, as rounding goes by them.
+                guesses += [lane.token_ids[index]] * (round_.width - 1 - len(guesses))
+                return cls(index, start, tuple(guesses), tuple(lane.token_ids))
             start += len(round_.committed)
         return cls(index, index, (), tuple(lane.token_ids))
 

@@ -4,22 +4,27 @@ measured here behind a context.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 
 import torch
 
 from app.decoding.clock import clock_for
 from app.decoding.contracts import row_at
-from app.models.paired_session import Beside
+from app.decoding.proposers.grown_tree import GrownTree
+from app.models.paired_session import Beside, PairedSession
 from app.models.session import MAX_CHUNK, Block
 
 _STEPS = 24
 """Guesses behind the median, after one that only warms up."""
 
+_LEVELS = 8
+"""Levels behind the median, where guesses branch."""
 
-def time_steps(head: Beside, *, context: int, pause: Callable[[], None]) -> float:
-    """Median seconds of one more guess, its choice included, behind a context of so many tokens.
+
+def time_steps(head: Beside, *, context: int, pause: Callable[[], None], breadth: int = 0) -> float:
+    """Median seconds of one more guess, its choice included, behind a context of so many tokens;
+    with a `breadth` of one more level of guesses that branch.
 
     Raises Cancelled when `pause` does, Problem if memory does not suffice.
     """
@@ -30,17 +35,43 @@ def time_steps(head: Beside, *, context: int, pause: Callable[[], None]) -> floa
     for upto in [*range(MAX_CHUNK, length - 1, MAX_CHUNK), length - 1]:
         pause()
         session.read(text, rows=1, upto=upto)
-    beside = head.open(session, length + _STEPS + 1)
-    block = Block(device=head.device)
+    steps = _LEVELS if breadth else _STEPS
+    beside = head.open(session, length + steps * max(breadth, 1) + 1)
+    step_once = _level(head, beside, text, breadth) if breadth else _guess(head, beside, text)
     taken = []
-    for step in range(_STEPS + 2):
+    for step in range(steps + 2):
         pause()
         clock.wait()
         start = clock.now()
         with torch.inference_mode():
-            guess = beside.read(text, block, rows=1).logits[0].argmax()
-            block.append(row_at(head.ids, guess))
+            step_once()
         clock.wait()
         if step > 1:  # the first has read the context, the second warmed up
             taken.append(clock.now() - start)
     return median(taken)
+
+
+def _guess(head: Beside, beside: PairedSession, text: Sequence[int]) -> Callable[[], None]:
+    """What makes one more guess behind the last one."""
+    block = Block(device=head.device)
+
+    def once() -> None:
+        guess = beside.read(text, block, rows=1).logits[0].argmax()
+        block.append(row_at(head.ids, guess))
+
+    return once
+
+
+def _level(
+    head: Beside, beside: PairedSession, text: Sequence[int], breadth: int
+) -> Callable[[], None]:
+    """What makes one more level of guesses behind the best of the last one."""
+    nothing = torch.empty(0, dtype=torch.long, device=head.device)
+    tree = GrownTree(head.device, breadth=breadth, end_ids=nothing)
+
+    def once() -> None:
+        logits = beside.read(text, tree.beam, rows=1).logits.float()
+        tree.grow(torch.log_softmax(logits, dim=-1), head.ids)
+        tree.extend_beam()
+
+    return once

@@ -29,6 +29,7 @@ from app.run.events import At, LaneEnded
 from app.run.methods import Drafter, Method
 from app.run.rules import Rule, is_lossy
 from app.run.settings import RunSettings
+from app.run.tree_shape import tree_shape
 from app.studies.conversation import Conversation, Room
 from app.studies.earlier_texts import Earlier
 from app.studies.lengths import make_draft_length, make_draft_stop
@@ -98,9 +99,14 @@ class LaneMaker:
         return Method.named(self.settings.method).drafter
 
     @property
+    def branches(self) -> bool:
+        """Whether the run's method guesses trees."""
+        return Method.named(self.settings.method).branches
+
+    @property
     def refusal(self) -> str:
         """Why this run's method cannot speculate with this pair; empty if it can."""
-        return self.pair.refusal(self.drafter)
+        return self.pair.refusal(self.drafter, branches=self.branches)
 
     @property
     def early_exit(self) -> EarlyExit | None:
@@ -123,7 +129,7 @@ class LaneMaker:
     def notes(self) -> tuple[str, ...]:
         """What to know before trusting a figure of this run."""
         exits, mtp = self.early_exit, self.pair.mtp
-        found = [*self.pair.notes(self.drafter)]
+        found = [*self.pair.notes(self.drafter, branches=self.branches)]
         found += [f"Guessed by {exits.name}."] if exits else []
         if mtp is not None and self.drafter == "mtp" and not self.refusal:
             chained = mtp.note(self.settings.draft_length)
@@ -267,8 +273,11 @@ class LaneMaker:
     def _session(
         self, at: At, role: Role, loaded: LoadedModel, opened: Callable[[int], Session]
     ) -> Session:
-        """A session that reads the target's ids."""
+        """A session that reads the target's ids, and has room for guesses beside each other."""
         room = _within(self._room, loaded)
+        shape = tree_shape(self.settings)
+        beside = shape.room(self.settings.draft_length) if shape else 0
+        room = Room(room.needed + beside, room.wanted + beside)
         return self._opened(at, role, loaded, opened, ids=self.prompt_ids, room=room)
 
     def _opened(

@@ -31,21 +31,21 @@ class Timings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def time_passes(
     model: LanguageModel,
-    longest: int,
+    widths: Sequence[int],
     *,
     context: int,
     pause: Pause,
     advance: Advance = lambda done: None,
     clock: Clock | None = None,
 ) -> Timings:
-    """Times passes of 1 to `longest` rows behind a context of this many tokens. The first turn of
+    """Times passes of these numbers of rows behind a context of this many tokens. The first turn of
     all widths only warms up, unless it takes the whole budget. A model that holds less is measured
     as far as it reaches.
 
     Raises Cancelled when `pause` does, Problem if its memory does not suffice.
     """
     clock = clock or clock_for(model.device)
-    widths = range(1, min(longest, model.context_length - 1) + 1)
+    widths = reached(widths, model)
     text = [(7 * place) % model.rows for place in range(_held(model, context, widths))]
     session = _opened(model, text, widths, pause=pause)
     taken: dict[int, list[float]] = {width: [] for width in widths}
@@ -62,9 +62,14 @@ def time_passes(
     return Timings({width: median(times) for width, times in kept.items()}, len(kept[1]))
 
 
-def passes_of(longest: int) -> int:
-    """The passes that a measurement of so many widths takes at most."""
-    return longest * (REPEATS + 1)
+def reached(widths: Sequence[int], model: LanguageModel) -> list[int]:
+    """Those of the widths that the model can read at once."""
+    return [width for width in widths if width < model.context_length]
+
+
+def passes_of(widths: Sequence[int]) -> int:
+    """The passes that a measurement of these widths takes at most."""
+    return len(widths) * (REPEATS + 1)
 
 
 def _held(model: LanguageModel, context: int, widths: Sequence[int]) -> int:

@@ -11,6 +11,7 @@ from app.run.cost import bucket_of
 from app.run.events import PassesCosted, Progress
 from app.run.problems import Cancelled, Problem, release_frames
 from app.run.record import RunRecord
+from app.run.tree_shape import tree_shape
 from app.studies.costing import costs_of
 from app.studies.lanes import LaneMaker
 
@@ -36,6 +37,7 @@ def run_costs(
                 context=bucket_of(len(maker.prompt_ids) + written),
                 drafter=maker.drafter,
                 early_exit=maker.early_exit,
+                shape=tree_shape(maker.settings),
                 seen=_single_pass(record),
                 keep=not any(flag.reach == "times" for flag in record.flags),
                 report=report,

@@ -51,6 +51,7 @@ from app.run.problems import Cancelled, ContextFull, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.rules import check_rule
 from app.run.settings import RunSettings
+from app.run.tree_shape import pass_rows
 from app.studies.audit import audit_lane
 from app.studies.conditions import watch
 from app.studies.conversation import Conversation
@@ -324,7 +325,7 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
 def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
     """Runs both widths once with every model that the lanes will use."""
     report(Progress("warming up"))
-    pair, width = maker.pair, maker.settings.draft_length + 1
+    pair, width = maker.pair, pass_rows(maker.settings, maker.settings.draft_length)
     pause()
     warm_up(pair.target.model, maker.prompt_ids, width=1 if maker.refusal else width)
     if maker.refusal:

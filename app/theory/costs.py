@@ -18,6 +18,10 @@ class StepCosts:
 
     passes: Mapping[int, float] = field(hash=False)
     """T(width): seconds of a target pass by its rows; holds at least width 1."""
+    rows: Mapping[int, int] | None = field(default=None, hash=False)
+    """Rows of a pass by draft length, where guesses branch; None where each is a row, and the
+    text's last token is one more.
+    """
     draft_step: float = 0.0
     """t_d: seconds for one more guess."""
     overhead: float = 0.0
@@ -42,11 +46,20 @@ class StepCosts:
     @property
     def draft_lengths(self) -> tuple[int, ...]:
         """The draft lengths whose pass was measured, shortest first; 0 is always among them."""
-        return tuple(width - 1 for width in sorted(self.passes))
+        if self.rows is None:
+            return tuple(width - 1 for width in sorted(self.passes))
+        known = (length for length, width in self.rows.items() if width in self.passes)
+        return tuple(sorted({0, *known}))
+
+    def verify(self, draft_length: int) -> float | None:
+        """T: seconds of the pass over a whole draft of this length; None if not measured."""
+        if self.rows is None or draft_length == 0:
+            return self.passes.get(draft_length + 1)
+        return self.passes.get(self.rows.get(draft_length, 0))
 
     def round_seconds(self, draft_length: int) -> float | None:
         """γ·t_d + T(γ + 1) + o, a mean with idle rounds of T(1) + o; None if not measured."""
-        verify = self.passes.get(draft_length + 1)
+        verify = self.verify(draft_length)
         if verify is None:
             return None
         guessed = draft_length * self.draft_step + verify

@@ -113,7 +113,8 @@ def _reason(
 def _dearest(costs: StepCosts, draft_length: int) -> tuple[float, str]:
     """The part of a round that costs most beyond a baseline token, in single steps; and words."""
     single = costs.single
-    verify, busy = costs.passes[draft_length + 1], 1.0 - costs.idle
+    verify, busy = costs.verify(draft_length), 1.0 - costs.idle
+    assert verify is not None
     step, own = costs.draft_step / single, costs.overhead - costs.baseline_overhead
     return max(
         (

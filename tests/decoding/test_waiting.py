@@ -9,10 +9,12 @@ import torch
 
 from app.decoding.contracts import Draft, Read, TargetRows
 from app.decoding.loop import decode, draws_on
+from app.decoding.proposers.head_tree import HeadTree
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.suffix import Suffix
 from app.decoding.sampling import Penalties
 from app.decoding.verifiers import make_verifier
+from app.models.attention import Masks
 from app.models.pair import DraftWidths
 from app.models.session import Reading
 from app.run.rules import RULES
@@ -39,8 +41,9 @@ def drafted(proposer) -> Draft:
             request = asking.send(answer)
         except StopIteration as done:
             return done.value
-        reading = Reading(torch.empty(1, WIDTH, device=META))
-        answer = reading if isinstance(request, Read) else len(TEXT)
+        answer = len(TEXT)
+        if isinstance(request, Read):
+            answer = Reading(torch.empty(request.rows, WIDTH, device=META))
 
 
 def draft_model(sampling: Sampling) -> DraftModel:
@@ -52,6 +55,36 @@ def draft_model(sampling: Sampling) -> DraftModel:
         prompt_length=2,
         end_ids=[7],
     )
+
+
+def head_tree(sampling: Sampling) -> HeadTree:
+    return HeadTree(
+        sampling=sampling,
+        ids=torch.arange(WIDTH, device=META),
+        width=WIDTH,
+        prompt_length=2,
+        end_ids=[7],
+        nodes=12,
+        breadth=3,
+    )
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_a_tree_is_grown_read_and_decided_without_asking_the_device(sampling):
+    draft = drafted(head_tree(sampling))
+    assert len(draft) == 12
+    assert draft.block.tree.parents.device == META
+    like = torch.empty(0, device=META)
+    mask = Masks(4, 17, like, tree=draft.block.tree).of(6)
+    assert mask.shape == (13, 17)
+    logits = torch.empty(len(draft) + 1, WIDTH, device=META)
+    rows = TargetRows(Penalties(sampling, 2).apply(logits, TEXT, draft.block), sampling)
+    draws = draws_on([0.5] * (len(draft) + 1), META)
+    for name, rule in RULES.items():
+        if rule.branches and (name != "greedy" or sampling.greedy):
+            verdict = make_verifier(name, sampling).verify(draft, rows, draws)
+            told = (verdict.accepted, verdict.next, verdict.kept, verdict.tested, rows.finite)
+            assert {tensor.device for tensor in told} == {META}
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)

@@ -89,6 +89,7 @@ OPTIONS = {
     "cascade": {"shortest": 1, "longest": 2},
     "ngram-else-head": {"shortest": 2, "longest": 2},
     "suffix": {"depth": 4, "offset": 1.0},
+    "head-tree": {"nodes": 6, "breadth": 2},
 }
 """Options with which a method guesses in a text of four tokens; else its defaults."""
 MORE = {"suffix": earlier_text, "tli": other_letters, "slem": other_letters}
@@ -197,6 +198,14 @@ def test_every_lossless_rule_keeps_the_targets_law(rule):
 def test_every_lossless_rule_keeps_the_targets_law_with_guesses_that_are_certain(rule):
     # The guesses and the rule are each tried with all tokens elsewhere; here it is the two.
     assert statistic(written(rule, way="ngram", tokens=1200), TARGET) < BOUND
+
+
+@pytest.mark.parametrize("rule", [name for name in LOSSLESS if RULES[name].branches])
+def test_trees_follow_the_targets_law_too_and_keep_more_than_one_guess(rule):
+    found = recorded(rule, "head-tree")
+    assert statistic(found.token_ids, TARGET) < BOUND
+    assert max(round_.count("accepted") for round_ in found.rounds) == 3
+    assert max(token.tried or 0 for round_ in found.rounds for token in round_.committed) == 2
 
 
 @pytest.mark.parametrize("stop", [ConfidenceStop(0.25), EntropyStop(0.2, 0.48)])

@@ -15,13 +15,14 @@ from app.decoding.clock import clock_for
 from app.decoding.drivers import Sessions, run_lane
 from app.decoding.loop import decode
 from app.decoding.proposers.draft_head import DraftHead
+from app.decoding.proposers.head_tree import HeadTree
 from app.library.preflight import check
 from app.models.early_exit import EarlyExit
 from app.models.language_model import LanguageModel
 from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import load
 from app.models.precision import settle_precision, why_not
-from app.models.proofs import prove_rewinding, prove_rows_independent
+from app.models.proofs import prove_rewinding, prove_rows_independent, prove_trees
 from app.models.warm import collect
 from app.run.identities import violations
 from app.run.metrics import counts
@@ -134,11 +135,25 @@ def test_a_head_drafts_beside_its_target(dtype, sampling):
         assert fast.token_ids == run(lane([3, 1, 4]), sessions(target)).token_ids
 
 
-def head_drafting(target, sampling):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.8, seed=3)])
+def test_a_head_drafts_trees_beside_its_target(dtype, sampling):
+    target = on_card(2, dtype=dtype)
+    assert prove_trees(target).holds
+    proposer, both = head_drafting(target, sampling, tree=True)
+    fast = run(lane([3, 1, 4], proposer=proposer, sampling=sampling), both)
+    assert violations(fast) == []
+    assert counts(fast).nodes > counts(fast).drafted > 20
+    if dtype == torch.float32 and sampling.greedy:
+        assert fast.token_ids == run(lane([3, 1, 4]), sessions(target)).token_ids
+
+
+def head_drafting(target, sampling, *, tree=False):
     """The head proposer for a target on the card, and sessions for both."""
     head = tiny_head(target)
-    proposer = DraftHead(
-        sampling=sampling, ids=head.ids, width=target.width, prompt_length=3, end_ids=()
+    make, shape = (HeadTree, {"nodes": 12, "breadth": 3}) if tree else (DraftHead, {})
+    proposer = make(
+        sampling=sampling, ids=head.ids, width=target.width, prompt_length=3, end_ids=(), **shape
     )
     session = target.open(256, features=True)
     return proposer, Sessions({"target": session, "head": head.open(session, 256)})
@@ -168,7 +183,7 @@ def mtp_drafting(folder, sampling):
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.8, top_p=0.9, seed=3)])
-@pytest.mark.parametrize("drafter", ["nothing", "model", "head", "early-exit", "mtp"])
+@pytest.mark.parametrize("drafter", ["nothing", "model", "head", "tree", "early-exit", "mtp"])
 def test_a_round_waits_for_the_card_once(tmp_path, sampling, drafter):
     target, draft = on_card(1), on_card(1, noise=0.05)
     proposer, both = Guesses(lambda text, r: [text[-1], 5, 6]), sessions(target, draft)
@@ -181,6 +196,8 @@ def test_a_round_waits_for_the_card_once(tmp_path, sampling, drafter):
         both = Sessions({"target": session, "draft": EarlyExit(target).open(session, 256)})
     if drafter == "mtp":
         _, proposer, both = mtp_drafting(tmp_path, sampling)
+    if drafter == "tree":
+        proposer, both = head_drafting(target, sampling, tree=True)
     steps = run_lane(
         decode(lane([3, 1, 4], proposer=proposer, sampling=sampling, tokens=24)),
         both,

@@ -28,6 +28,20 @@ def test_a_guess_tells_its_loop_place_numbers_and_decision():
     ]
 
 
+def test_a_guess_with_others_beside_it_tells_how_many_were_tried():
+    kept = Token(5, " kite", "accepted", "head-tree", 0.25, 1.0, 0.5, 0.125, "rule", tried=3)
+    wrong = Token(7, "x", "rejected", "head-tree", 0.0, 1.0, 0.0, 0.5, tried=2)
+    own = Token(8, "y", "corrected")
+    round_ = Round(0, 4, "draft length", (kept, own), (wrong,), Phases(), nodes=9)
+    assert "guess 3 of those tried here; the ones before it were thrown away" in (
+        facts_of(one(kept, round_)).lines
+    )
+    lines = facts_of(one(wrong, round_, thrown=True)).lines
+    assert "first of 2 guesses tried here, none of them kept" in lines
+    first = Token(5, " kite", "accepted", "head-tree", tried=1)
+    assert "the first guess tried here" in facts_of(one(first, round_)).lines
+
+
 def test_numbers_that_do_not_exist_are_not_invented():
     facts = facts_of(one(Token(5, "x", "plain")))
     assert facts.lines == ["id 5 · prompt pass", "The target's own; nothing was guessed."]

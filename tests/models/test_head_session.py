@@ -79,6 +79,33 @@ def test_what_it_answers_is_what_one_pass_over_all_pairs_answers(tmp_path):
 
 
 @torch.no_grad()
+def test_each_guess_of_a_tree_is_answered_as_behind_its_own_branch(tmp_path):
+    target = tiny_llama(1)
+    head = loaded(tmp_path, target)
+    text = [3, 9, 27, 17, 51, 25, 11]
+    session = target.open(64, features=True)
+    session.read(text[:-1], rows=1)
+    beside = head.open(session, 64)
+    block = Block()
+    beside.read(text, block, rows=1)
+    paths: list[list[int]] = []
+    for level, (tokens, parents) in enumerate(
+        [([4, 30, 8], [-1, -1, -1]), ([8, 4, 4], [1, 1, 0]), ([12, 12], [5, 3])], 1
+    ):
+        block.branch(torch.tensor(tokens), torch.tensor(parents), levels=level)
+        rows = beside.read(text, block, rows=len(tokens)).logits
+        above = [paths[parent] if parent >= 0 else [] for parent in parents]
+        paths += [[*path, token] for path, token in zip(above, tokens, strict=True)]
+        for row, path in zip(rows, paths[-len(tokens) :], strict=True):
+            assert torch.allclose(row, by_definition(head, text, path), atol=1e-4)
+    # And nothing of it is left in the next round.
+    text += [30, 4]
+    session.read(text[:-1], rows=1)
+    again = beside.read(text, Block(), rows=1).logits[0]
+    assert torch.allclose(again, by_definition(head, text), atol=1e-4)
+
+
+@torch.no_grad()
 def test_its_own_guesses_leave_no_trace(tmp_path):
     # Rounds with guesses kept and thrown, and one that it sits out: as if it read all at once.
     target = tiny_llama(2)

@@ -112,7 +112,8 @@ def test_hostile_texts_come_back_row_by_row(tmp_path):
     assert {row[8] for row in rows[1::2]} == {"-0.5"}
     head, *rows = rows_of(rounds)
     assert tuple(head) == ROUND_COLUMNS
-    assert [text_of(row[-1]) for row in rows] == list(HOSTILE)
+    stop = ROUND_COLUMNS.index("draft_stop")
+    assert [text_of(row[stop]) for row in rows] == list(HOSTILE)
 
 
 def test_files_begin_with_the_mark_that_spreadsheets_need(tmp_path):
@@ -126,15 +127,15 @@ def test_every_token_and_round_has_its_row(tmp_path):
     names = [file.name for file in (tokens, rounds, facts)]
     assert names == ["run.csv", "run.rounds.csv", "run.run.csv"]
     assert rows_of(tokens)[1:8] == [
-        ["speculative", "0", "", "0", "1", "<1>", "first", "", "", "", "", "", "", ""],
-        ["speculative", "0", "0", "1", "2", "<2>", "accepted", "ngram", "", "", "", "", "", ""],
-        ["speculative", "0", "0", "2", "3", "<3>", "bonus", "", "", "", "", "", "", ""],
+        ["speculative", "0", "", "0", "1", "<1>", "first", "", "", "", "", "", "", "", ""],
+        ["speculative", "0", "0", "1", "2", "<2>", "accepted", "ngram", "", "", "", "", "", "", ""],
+        ["speculative", "0", "0", "2", "3", "<3>", "bonus", "", "", "", "", "", "", "", ""],
         ["speculative", "0", "1", "3", "4", "<4>", "accepted", "ngram", "0.5", "1.0", "0.5",
-         "0.25", "rule", ""],
-        ["speculative", "0", "1", "4", "5", "<5>", "corrected", "", "0.75", "", "", "", "", ""],
+         "0.25", "rule", "", ""],
+        ["speculative", "0", "1", "4", "5", "<5>", "corrected", "", "0.75", "", "", "", "", "", ""],
         ["speculative", "0", "1", "", "8", "<8>", "rejected", "ngram", "-0.0", "1.0", "0.0",
-         "0.5", "", ""],
-        ["speculative", "0", "1", "", "9", "<9>", "ignored", "ngram", "", "", "", "", "", ""],
+         "0.5", "", "", ""],
+        ["speculative", "0", "1", "", "9", "<9>", "ignored", "ngram", "", "", "", "", "", "", ""],
     ]  # fmt: skip
     named = [dict(zip(ROUND_COLUMNS, row, strict=True)) for row in rows_of(rounds)[1:]]
     assert named[1] == {
@@ -143,7 +144,7 @@ def test_every_token_and_round_has_its_row(tmp_path):
         "ignored": "1", "discarded": "0", "corrected": "1", "bonus": "0", "plain": "0",
         "committed": "2", "draft_prompt_s": "0.0", "draft_s": "0.25", "verify_s": "0.75",
         "decide_s": "0.0", "rest_s": "0.0", "draft_calls_s": "0.0", "total_s": "1.0",
-        "draft_stop": "no match",
+        "draft_stop": "no match", "nodes": "",
     }  # fmt: skip
     assert sum(row["lane"] == "baseline" for row in named) == 4
 

@@ -36,7 +36,9 @@ class Priced(ScriptedLM):
 
 
 def timed(model, longest=5, *, context=256, pause=lambda: None, **more):
-    return time_passes(model, longest, context=context, pause=pause, clock=model.clock, **more)
+    return time_passes(
+        model, range(1, longest + 1), context=context, pause=pause, clock=model.clock, **more
+    )
 
 
 def test_medians_by_width_of_a_clock_that_knows_the_price():

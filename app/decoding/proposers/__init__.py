@@ -16,6 +16,7 @@ from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel
 from app.decoding.proposers.drawing import drawn_by
 from app.decoding.proposers.early_exit import EarlyExitDraft
+from app.decoding.proposers.head_tree import HeadTree
 from app.decoding.proposers.in_order import InOrder
 from app.decoding.proposers.intersected import Intersected
 from app.decoding.proposers.ngram import Ngram
@@ -143,14 +144,9 @@ def _retokenised(around: Surroundings, options: Options) -> Proposer:
 
 
 def _head(around: Surroundings, options: Options) -> Proposer:
-    if around.head is None:
-        raise Problem(
-            "This pair has no draft head.",
-            "Choose another method or another pair, or train a head (`foretoken train`).",
-        )
     return DraftHead(
         sampling=drawn_by(around.sampling, options),
-        ids=around.head.ids,
+        ids=_loaded_head(around).ids,
         width=around.width,
         prompt_length=around.prompt_length,
         end_ids=around.end_ids,
@@ -158,6 +154,27 @@ def _head(around: Surroundings, options: Options) -> Proposer:
         shared_noise=around.shared_noise,
         stop=around.stop,
     )
+
+
+def _head_tree(around: Surroundings, options: Options) -> Proposer:
+    return HeadTree(
+        sampling=around.sampling,
+        ids=_loaded_head(around).ids,
+        width=around.width,
+        prompt_length=around.prompt_length,
+        end_ids=around.end_ids,
+        nodes=int(options["nodes"]),
+        breadth=int(options["breadth"]),
+    )
+
+
+def _loaded_head(around: Surroundings) -> LoadedHead | LoadedMtp:
+    if around.head is None:
+        raise Problem(
+            "This pair has no draft head.",
+            "Choose another method or another pair, or train a head (`foretoken train`).",
+        )
+    return around.head
 
 
 def _ngram_else_head(around: Surroundings, options: Options) -> Proposer:
@@ -192,6 +209,7 @@ _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {
     "tli": _intersected,
     "slem": _retokenised,
     "head": _head,
+    "head-tree": _head_tree,
     "ngram-else-head": _ngram_else_head,
     "mtp": _mtp,
 }

@@ -23,7 +23,7 @@ from torch import Tensor
 from app.decoding.contracts import Asking, Draft, Read
 from app.decoding.proposers.draft_model import DraftModel
 from app.decoding.proposers.ngram import Ngram
-from app.decoding.proposers.one_by_one import Guess
+from app.decoding.proposers.one_by_one import Guess, catch_up
 from app.decoding.sampling import warp
 from app.models.session import Block, Reading
 
@@ -47,7 +47,7 @@ class Cascade(DraftModel):
         ids: list[int] = []
         made: list[Guess] = []
         ended = ""
-        yield from self._catch_up(known)
+        yield from catch_up(self.role, known, prompt=not self._prompt_read)
         while len(made) < limit and not ended:
             # A pass draws one token more than it reads copies.
             copied = self._copied(text, ids, limit - len(ids) - 1)

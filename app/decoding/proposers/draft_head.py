@@ -19,6 +19,9 @@ from app.decoding.sampling import Penalties
 from app.models.session import Block
 from app.run.settings import Sampling
 
+NO_FEATURE = "there is no feature to guess from yet"
+"""Why nothing is guessed behind a text of one token."""
+
 
 class DraftHead(OneByOne):
     """Drafts with the session of the role `head`: a draft head, or a target's own modules."""
@@ -52,7 +55,7 @@ class DraftHead(OneByOne):
     def limit(self, text: Sequence[int], limit: int) -> tuple[int, str]:
         """The limit within the head's own, where there is a pair of tokens to guess from."""
         if len(text) < 2:
-            return 0, "there is no feature to guess from yet"
+            return 0, NO_FEATURE
         return min(limit, self._length) if self._length else limit, ""
 
     def guess(
@@ -74,9 +77,31 @@ class DraftHead(OneByOne):
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised logits [vocabulary] over the tokens that the head can guess."""
-        logits = logits.float()
-        if not self._sampling.penalised:
-            return logits
-        whole = logits.new_full((1, self._width), -torch.inf)
-        whole[0, self._ids] = logits
-        return self._penalties.apply(whole, text, block)[0, self._ids]
+        return head_scores(
+            logits[None],
+            text,
+            block,
+            penalties=self._penalties,
+            ids=self._ids,
+            width=self._width,
+        )[0]
+
+
+def head_scores(
+    logits: Tensor,
+    text: Sequence[int],
+    block: Block,
+    *,
+    penalties: Penalties,
+    ids: Tensor,
+    width: int,
+) -> Tensor:
+    """Penalised fp32 logits [rows, vocabulary] behind the last guesses of a block, over the tokens
+    that a head can guess: `ids` [vocabulary] of a target with so many logits a row.
+    """
+    logits = logits.float()
+    if not penalties.active:
+        return logits
+    whole = logits.new_full((len(logits), width), -torch.inf)
+    whole[:, ids] = logits
+    return penalties.apply(whole, text, block)[:, ids]

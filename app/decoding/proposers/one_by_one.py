@@ -29,6 +29,16 @@ class Guess:
     """Whether the numbers behind it could be used: a bool []."""
 
 
+def catch_up(role: Role, text: Sequence[int], *, prompt: bool) -> Asking:
+    """Reads what is longer than one chunk, so that a stop takes effect within one pass."""
+    unread = yield Unread(role, text)
+    assert isinstance(unread, int)
+    start = len(text) - unread
+    for upto in range(start + MAX_CHUNK, len(text), MAX_CHUNK):
+        yield Read(role, text, upto, prompt=prompt)
+    return Draft(Block())
+
+
 class OneByOne(ABC):
     """Drafts with the session of one role; what it guesses stays on the device."""
 
@@ -95,7 +105,7 @@ class OneByOne(ABC):
         self._fed = block if self._own_ids is None else Block(device=self._device)
         made: list[Guess] = []
         ended = ""
-        yield from self._catch_up(known)
+        yield from catch_up(self.role, known, prompt=not self._prompt_read)
         for slot in range(limit):
             reading = yield Read(
                 self.role, known, len(known), self._fed, prompt=not self._prompt_read
@@ -132,15 +142,6 @@ class OneByOne(ABC):
         if room is None or room >= limit:
             return limit, stop, None
         return max(room, 0), stop, max(room, 0)
-
-    def _catch_up(self, text: Sequence[int]) -> Asking:
-        """Reads what is longer than one chunk, so that a stop takes effect within one pass."""
-        unread = yield Unread(self.role, text)
-        assert isinstance(unread, int)
-        start = len(text) - unread
-        for upto in range(start + MAX_CHUNK, len(text), MAX_CHUNK):
-            yield Read(self.role, text, upto, prompt=not self._prompt_read)
-        return Draft(Block())
 
     def _belief(self, scores: Tensor) -> Tensor:
         """The law that scores stand for, also where the likeliest token is simply taken."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import torch
 from torch import Tensor
 
 from app.decoding.contracts import Draft, TargetRows, Verdict, row_at
+from app.decoding.verifiers.branches import Walk
 
 
 def guesses_of(draft: Draft, like: Tensor) -> Tensor:
@@ -27,27 +30,58 @@ def chances(laws: Tensor, draft: Draft) -> tuple[Tensor, Tensor]:
     target's [drafted + 1, width].
     """
     guesses = guesses_of(draft, laws)[:, None]
-    p = laws[: len(draft)].gather(1, guesses).squeeze(1)
+    p = deciding(laws, draft).gather(1, guesses).squeeze(1)
     if draft.law is None:
         return p, torch.ones_like(p)
     return p, draft.law.to(guesses.device).gather(1, guesses).squeeze(1)
+
+
+def deciding(rows: Tensor, draft: Draft) -> Tensor:
+    """Of the target's rows [drafted + 1, ...] the one that decides each guess: [drafted, ...]."""
+    tree = draft.block.tree
+    return rows[: len(draft)] if tree is None else rows[tree.parents + 1]
 
 
 def kept_while_same(own: Tensor, draft: Draft, rows: TargetRows) -> Verdict:
     """The guesses that are the target's own tokens, up to the first that is not; that place's own
     token is the next one. `own` [drafted + 1] was drawn from the target's law at every place.
     """
-    matches = guesses_of(draft, own) == own[: len(draft)]
-    accepted = matches.long().cumprod(0).sum()
-    token = row_at(own, accepted)
     p, q = chances(rows.law, draft)
-    return Verdict(
-        accepted=accepted,
-        next=token,
+    same = same_as(own, draft)
+    token = row_at(own, same.row)
+    return replace(
+        same.verdict(token),
         target_probability=p,
         draft_probability=q,
-        next_probability=row_at(row_at(rows.law, accepted), token),
+        next_probability=row_at(row_at(rows.law, same.row), token),
     )
+
+
+@dataclass(frozen=True)
+class SameTokens:
+    """How far guesses are the tokens that they have to be."""
+
+    row: Tensor
+    """The target's row behind the last of them: []."""
+    accepted: Tensor
+    kept: Tensor | None = None
+    tested: Tensor | None = None
+
+    def verdict(self, token: Tensor) -> Verdict:
+        """These guesses, with the token behind them."""
+        return Verdict(self.accepted, token, kept=self.kept, tested=self.tested)
+
+
+def same_as(own: Tensor, draft: Draft) -> SameTokens:
+    """The guesses that are the target's `own` tokens [drafted + 1], up to the first that is not; of
+    a tree, the longest way down.
+    """
+    matches = guesses_of(draft, own) == deciding(own, draft)
+    if draft.block.tree is None:
+        accepted = matches.long().cumprod(0).sum()
+        return SameTokens(accepted, accepted)
+    walk = Walk(draft.block.tree, matches)
+    return SameTokens(walk.row, walk.accepted, walk.kept, walk.tested)
 
 
 def strict_chances(draft: Draft, rows: TargetRows) -> Tensor:

@@ -17,4 +17,5 @@ class Coupled:
 
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Keeps the guesses while they are what the target draws; uses `draws.shared` only."""
-        return kept_while_same(draws.shared.pick(rows.law), draft, rows)
+        tree = draft.block.tree
+        return kept_while_same(draws.shared.pick(rows.law, tree), draft, rows)

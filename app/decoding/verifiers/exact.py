@@ -12,7 +12,9 @@ from torch import Tensor
 
 from app.decoding.contracts import Draft, Draws, TargetRows, Verdict, row_at
 from app.decoding.sampling import pick
+from app.decoding.verifiers.branches import Walk, branch_chances, left_over
 from app.decoding.verifiers.chances import chances
+from app.models.tree import Tree
 
 
 class Exact:
@@ -23,6 +25,8 @@ class Exact:
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Decides by `draws.accept`, left to right, and draws the next token by `draws.next`."""
         p, q = chances(rows.law, draft)
+        if draft.block.tree is not None:
+            return _of_branches(draft.block.tree, draft, rows, draws, p=p, q=q)
         kept = draws.accept * q < p
         accepted = kept.long().cumprod(0).sum()
         p_next = row_at(rows.law, accepted)
@@ -38,6 +42,29 @@ class Exact:
             next_probability=row_at(p_next, token),
             next_law=law,
         )
+
+
+def _of_branches(
+    tree: Tree, draft: Draft, rows: TargetRows, draws: Draws, *, p: Tensor, q: Tensor
+) -> Verdict:
+    """The same for guesses that branch: at each guess its children in order, each certain."""
+    chance = branch_chances(rows.law, draft, tree)
+    walk = Walk(tree, draws.accept < chance)
+    p_next = row_at(rows.law, walk.row)
+    law = left_over(p_next, draft, tree, walk.row)
+    token = pick(law, draws.next)
+    return Verdict(
+        accepted=walk.accepted,
+        next=token,
+        kept=walk.kept,
+        tested=walk.tested,
+        target_probability=p,
+        draft_probability=q,
+        accept_probability=chance,
+        draw=draws.accept,
+        next_probability=row_at(p_next, token),
+        next_law=law,
+    )
 
 
 def residual(p: Tensor, draft: Draft, place: Tensor) -> Tensor:

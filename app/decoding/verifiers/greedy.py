@@ -6,6 +6,7 @@ The limit of the exact rule at temperature 0 (Leviathan et al. 2023, section 2.2
 from __future__ import annotations
 
 from app.decoding.contracts import Draft, Draws, TargetRows, Verdict, row_at
+from app.decoding.verifiers.chances import same_as
 
 
 class Greedy:
@@ -15,7 +16,5 @@ class Greedy:
 
     def verify(self, draft: Draft, rows: TargetRows, draws: Draws) -> Verdict:
         """Compares guesses with the target's choices; uses no draw."""
-        guesses = draft.block.tensor()
-        matches = guesses == rows.best[: len(draft)]
-        accepted = matches.long().cumprod(0).sum()
-        return Verdict(accepted=accepted, next=row_at(rows.best, accepted))
+        same = same_as(rows.best, draft)
+        return same.verdict(row_at(rows.best, same.row))

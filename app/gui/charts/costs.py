@@ -37,7 +37,7 @@ class CostsChart(Chart):
 
     def feed(self, series: RunSeries) -> None:
         """Hands over the costs; the range begins at zero and holds the dearest pass."""
-        costs, own = series.costs, series.draft_length + 1
+        costs, own = series.costs, series.pass_rows
         steps = costs.single_steps if costs else {}
         for item, mine in ((self.own, True), (self.others, False)):
             bars = {width: cost for width, cost in steps.items() if (width == own) is mine}

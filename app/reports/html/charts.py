@@ -21,6 +21,7 @@ from app.run.events import LaneName
 from app.run.figures import FIGURES, NOTHING, draft_cost
 from app.run.metrics import acceptance_by_position
 from app.run.record import RunRecord
+from app.run.tree_shape import pass_rows, tree_shape
 
 _RATES = ((0.0, "0"), (0.25, ""), (0.5, "50 %"), (0.75, ""), (1.0, "100 %"))
 
@@ -158,7 +159,7 @@ def _costs(record: RunRecord) -> Chart:
         "passes of one row, of which the baseline needs one for every token."
     )
     steps = record.costs.single_steps if record.costs else {}
-    draft, own = draft_cost(record), record.settings.draft_length + 1
+    draft, own = draft_cost(record), pass_rows(record.settings, record.settings.draft_length)
     last = max([*steps, 8])
     labels = tuple((float(n), str(n)) for n in range(1, last + 1, -(-last // 16)))
     highest = max([*steps.values(), draft or 0.0, 1.0])
@@ -166,7 +167,10 @@ def _costs(record: RunRecord) -> Chart:
     columns = {width: (width - 0.4, width + 0.4, cost) for width, cost in steps.items()}
     mine = [columns.pop(own)] if own in columns else []
     parts = [bars(frame, columns.values(), "each"), bars(frame, mine, "own")]
-    key = [("a pass of so many rows", "bar each"), (f"of this run's γ + 1 = {own}", "bar own")]
+    key = [
+        ("a pass of so many rows", "bar each"),
+        (f"of this run's {_rows_of(record)} = {own}", "bar own"),
+    ]
     if draft is not None:
         parts.append(level(frame, draft, "draft"))
         key.append(("a draft step", "line draft"))
@@ -179,6 +183,11 @@ def _costs(record: RunRecord) -> Chart:
         parts=parts,
         key=tuple(key),
     )
+
+
+def _rows_of(record: RunRecord) -> str:
+    """What the rows of a pass over a whole draft are, in words."""
+    return "γ + 1" if tree_shape(record.settings) is None else "trees"
 
 
 def _loops(lane: LoopSeries, *, bars: bool = False) -> Axis:

@@ -8,7 +8,7 @@ from app.appraisal.findings import findings
 from app.appraisal.time_split import time_split
 from app.appraisal.waits import DEFINITION, waits
 from app.reports.summary import SummaryCounts
-from app.run.figures import FIGURES, NOTHING, decimal, median_of, percent
+from app.run.figures import NOTHING, decimal, figures_of, median_of, percent
 from app.run.flagged import marked
 from app.run.metrics import (
     counts,
@@ -45,7 +45,7 @@ def number_tables(record: RunRecord) -> list[Table]:
 
 
 def _figures(record: RunRecord) -> Table:
-    rows = tuple((one.label, marked(record, one), one.definition) for one in FIGURES.values())
+    rows = tuple((one.label, marked(record, one), one.definition) for one in figures_of(record))
     note = f"{NOTHING}: there is nothing to divide by, or it was not run."
     return Table("Figures", ("Figure", "Value", "Definition"), rows, note, words=True)
 
