@@ -75,6 +75,10 @@ class LoadedMtp:
             f"{self.depth + 1} on are chained beyond the trained depth."
         )
 
+    def open_target(self, capacity: int) -> Session:
+        """An empty session of the target that keeps the features that the modules read."""
+        return self.target.open(capacity, features=True)
+
     def open(self, target: Session, capacity: int) -> MtpSession:
         """An empty session beside a session of the target that keeps its features."""
         return MtpSession(self, target, capacity)
