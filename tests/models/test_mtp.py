@@ -79,7 +79,7 @@ def test_drafts_are_those_of_transformers(tmp_path, kind, modules):
     assert mtp.depth == modules
     for length in (2, 3, 4, len(TEXT)):
         text = TEXT[:length]
-        session = mine.model.open(64, features=True)
+        session = mtp.open_target(64)
         session.read(text[:-1], rows=1)
         drafted, logits = their_drafts(main, other, text)
         answers = read(mtp.open(session, 64), text, drafted[:-1])
@@ -105,7 +105,7 @@ def test_drafts_are_those_of_the_formulas(tmp_path, layout):
     model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
     for length in (2, 3, len(TEXT)):
         text, guesses = TEXT[:length], [7, 30, 4]
-        session = mine.model.open(64, features=True)
+        session = mtp.open_target(64)
         session.read(text[:-1], rows=1)
         answers = read(mtp.open(session, 64), text, guesses)
         logits = drafted(tmp_path, model, text, guesses)
@@ -121,7 +121,7 @@ def test_its_own_guesses_leave_no_trace(tmp_path, modules):
     mine = loaded(tmp_path)
     mtp = LoadedMtp(mine)
     text = TEXT[:3]
-    session = mine.model.open(64, features=True)
+    session = mtp.open_target(64)
     session.read(text[:-1], rows=1)
     beside = mtp.open(session, 64)
     for guesses, new in (
@@ -148,7 +148,7 @@ def test_another_text_is_read_from_where_it_differs(tmp_path):
     write_deepseek_named(tmp_path, "glm4_moe", 2)
     mine = loaded(tmp_path)
     mtp = LoadedMtp(mine)
-    session = mine.model.open(64, features=True)
+    session = mtp.open_target(64)
     beside = mtp.open(session, 64)
     for text in ([1, 2, 3, 4, 5, 6], [1, 2, 3, 40, 5], [1, 2, 3, 40, 5, 7, 8], [1, 2]):
         session.read(text[:-1], rows=1)
@@ -161,7 +161,7 @@ def test_a_long_text_may_be_read_in_parts(tmp_path):
     write_deepseek_named(tmp_path, "deepseek_v3", 3)
     mine = loaded(tmp_path)
     mtp = LoadedMtp(mine)
-    session = mine.model.open(64, features=True)
+    session = mtp.open_target(64)
     session.read(TEXT[:-1], rows=1)
     beside = mtp.open(session, 64)
     for upto in (2, 3, 7, 8):
@@ -217,7 +217,7 @@ def test_they_compute_in_what_their_target_computes_in(tmp_path):
     write_deepseek_named(tmp_path, "deepseek_v3")
     target = load(check(tmp_path), name="Tiny", precision="bf16", device=torch.device("cpu"))
     mtp = LoadedMtp(target)
-    session = target.model.open(64, features=True)
+    session = mtp.open_target(64)
     session.read(TEXT[:-1], rows=1)
     logits = read(mtp.open(session, 64), TEXT, [5])
     assert logits.dtype == torch.bfloat16
