@@ -113,6 +113,7 @@ def _compared(target: _Model, draft: _Model) -> CompatibilityReport:
         found = _without_ids(target, draft)
     warnings = (
         *found.warnings,
+        *_state_warning(target.facts, draft.facts),
         *(_end_warning(target.facts, draft.facts) if found.same_ids else ()),
         *_context_warning(target.facts, draft.facts),
         *_speed_warning(target.facts, draft.facts),
@@ -229,6 +230,16 @@ def _added_warning(added: Differing) -> Iterator[str]:
             f"{added.count} added tokens differ, first id {first.id}: {_shown(first.target)} to "
             f"the target, {_shown(first.draft)} to the draft. The target's meaning counts."
         )
+
+
+def _state_warning(target: FolderFacts, draft: FolderFacts) -> Iterator[str]:
+    """A warning of each that keeps a state, which a rejected guess stays in."""
+    for role, facts in (("target", target), ("draft", draft)):
+        if facts.stateful:
+            yield (
+                f"The {role} keeps a state ({facts.stateful}), from which a rejected guess cannot "
+                "be taken back: speculation will be refused, plain decoding stays."
+            )
 
 
 def _end_warning(target: FolderFacts, draft: FolderFacts) -> Iterator[str]:

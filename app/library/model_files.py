@@ -47,6 +47,8 @@ class _TextConfig(msgspec.Struct, frozen=True):
     num_experts: int | None = None
     num_local_experts: int | None = None
     n_routed_experts: int | None = None
+    layer_types: Any = None
+    """What each layer is, where they differ."""
     eos_token_id: Ids = None
     dtype: str | None = None
     torch_dtype: str | None = None

@@ -46,6 +46,12 @@ _OTHER_KINDS = (
 """Ends of the names of transformers' classes that write no text."""
 
 
+_STATES = ("linear_attention", "conv", "mamba", "recurrent")
+"""Parts of the names of layers that keep a state instead of keys and values."""
+_OF_STATES = ("mamba", "rwkv", "jamba", "bamba", "zamba", "recurrent_gemma", "nemotron_h")
+"""Parts of the names of kinds of models that have such layers, and don't list them."""
+
+
 class FolderFacts(msgspec.Struct, frozen=True):
     """A model folder that has passed every check made before loading; None: it does not say."""
 
@@ -73,6 +79,8 @@ class FolderFacts(msgspec.Struct, frozen=True):
     """What generation_config.json asks for; to be shown, never applied unasked."""
     end_ids: tuple[int, ...]
     notes: tuple[str, ...]
+    stateful: str = ""
+    """The kind of its layers that keep a state, which cannot be taken back by a token."""
 
 
 def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
@@ -112,7 +120,17 @@ def check(folder: Path, *, needs_tokenizer: bool = True) -> FolderFacts:
         suggested_sampling=_suggested(generation),
         end_ids=_end_ids(folder, config, generation=generation),
         notes=_notes(folder, config, files=files),
+        stateful=_stateful(config),
     )
+
+
+def _stateful(config: Config) -> str:
+    """The kind of layers that keep a state, as config.json names them; empty without such."""
+    kinds = config.text.layer_types
+    named = [kind for kind in kinds if isinstance(kind, str)] if isinstance(kinds, list) else []
+    found = next((kind for kind in named if any(part in kind for part in _STATES)), "")
+    kind = config.text.model_type or config.model_type
+    return found or (kind if any(part in kind for part in _OF_STATES) else "")
 
 
 def _refuse_foreign(folder: Path, config: Config) -> None:
@@ -251,6 +269,11 @@ def _listed(ids: Ids) -> list[int]:
 def _notes(folder: Path, config: Config, *, files: tuple[WeightFile, ...]) -> tuple[str, ...]:
     """What a person should know of a folder that can be loaded all the same."""
     notes = []
+    if state := _stateful(config):
+        notes.append(
+            f"Its layers keep a state ({state}), from which a rejected guess cannot be taken back: "
+            "it writes without speculation."
+        )
     if config.auto_map:
         notes.append("config.json names code of the model's own; it is never run.")
     used = {file.path.name for file in files}

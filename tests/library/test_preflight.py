@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from app.library.compatibility import report
 from app.library.preflight import check
 from app.run.problems import Problem
 from app.run.settings import Sampling
@@ -307,3 +308,25 @@ def test_hidden_sampling_is_brought_to_light(
     make_folder: Make, said: dict[str, object] | None, suggested: Sampling | None
 ) -> None:
     assert check(make_folder(generation=said)).suggested_sampling == suggested
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({"model_type": "mamba2"}, "mamba2"),
+        ({"layer_types": ["full_attention", "linear_attention"]}, "linear_attention"),
+        ({"layer_types": ["conv", "full_attention"]}, "conv"),
+        ({"layer_types": ["sliding_attention", "full_attention"]}, ""),
+        ({"layer_types": 7}, ""),
+        ({}, ""),
+    ],
+)
+def test_layers_that_keep_a_state_are_told_before_anything_is_loaded(
+    make_folder: Callable[..., Path], changes: dict[str, object], state: str
+) -> None:
+    folder = make_folder(config=changes)
+    found = check(folder)
+    assert found.stateful == state
+    assert any("without speculation" in note for note in found.notes) == bool(state)
+    warned = [one for one in report(folder, folder).warnings if "keeps a state" in one]
+    assert len(warned) == (2 if state else 0)
