@@ -102,11 +102,11 @@ def _early_exit(setup: Setup) -> _Part:
     settings = setup.settings
     options = METHODS[settings.method].filled(settings.method_options)
     arguments, changed = _lengths(settings)
-    if not options["exit_layer"]:
-        changed.append("Write the number of layers that guess: here it is a third of them.")
-    layers = options["exit_layer"] or Name("LAYERS")
-    changed.append("The layers that guess keep a cache of their own there.")
-    return {"assistant_early_exit": layers, **arguments}, changed
+    layers = options["exit_layer"] or Name("max(1, model.config.num_hidden_layers // 3)")
+    told = "The layers that guess keep a cache of their own there."
+    if not settings.sampling.greedy and options.get("draft_sampling", "target") != "target":
+        changed = [*changed, "The layers that guess draw by the settings of the target there."]
+    return {"assistant_early_exit": layers, **arguments}, [*changed, told]
 
 
 def _mtp(setup: Setup) -> _Part:

@@ -34,6 +34,14 @@ def call_of(text):
     return {word.arg: word.value for word in call.keywords if word.arg}
 
 
+def _literal(node):
+    """The value that stands there; None for what the program computes."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
 def test_the_words_were_read_in_the_release_that_is_installed():
     assert transformers.__version__ == RELEASE
 
@@ -49,7 +57,7 @@ def test_every_argument_is_a_field_of_its_config(setup_with, method, policy, mor
     assert set(call_of(text)) <= fields
     assert "assistant_model" in inspect.signature(GenerationMixin.generate).parameters
     own = [name for name in call_of(text) if name not in OF_GENERATE]
-    given = {name: ast.literal_eval(call_of(text)[name]) for name in own}
+    given = {name: value for name in own if (value := _literal(call_of(text)[name])) is not None}
     GenerationConfig(**given).validate()
 
 
@@ -79,6 +87,13 @@ def test_the_ensemble_carries_over_with_its_weight(setup_with):
     arguments, changed = generate_arguments(setup)
     assert arguments["assistant_ensemble_weight"] == 0.7
     assert changed == []
+
+
+def test_an_early_exit_takes_a_third_of_the_layers_unless_told_otherwise(setup_with):
+    told, _ = generate_arguments(setup_with(method="early-exit", method_options={"exit_layer": 3}))
+    assert told["assistant_early_exit"] == 3
+    text = transformers_generate(setup_with(method="early-exit")).text
+    assert "assistant_early_exit=max(1, model.config.num_hidden_layers // 3)" in text
 
 
 def test_the_heuristic_begins_where_it_does_here(setup_with):

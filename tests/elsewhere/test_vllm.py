@@ -27,6 +27,13 @@ CARRIED = [
     {"method": "draft-model", "draft_precision": "nf4"},
     {"method": "draft-model", "rule": "block", "sampling": DRAWN},
     {"method": "draft-model", "draft_precision": "bf16", "precision": "bf16"},
+    {"method": "draft-model", "method_options": {"draft_sampling": "argmax"}, "sampling": DRAWN},
+    {"method": "draft-model", "sampling": {**DRAWN, "top_k": 5},
+     "method_options": {"draft_sampling": "own", "draft_temperature": 0.8}},
+    {"method": "suffix", "method_options": {"depth": 24, "cached": 10_000}},
+    {"method": "suffix", "method_options": {"depth": 9, "factor": 2.0, "least_probability": 0.3},
+     "draft_length": 9},
+    {"method": "tli", "sampling": {}},
 ]  # fmt: skip
 
 
@@ -45,7 +52,8 @@ def test_what_carries_over_comes_back_as_it_was(setup_with, fields, sampling):
     exact = settings.rule == "block" and settings.sampling.greedy  # which is the greedy rule then
     assert found.rule == ("exact" if exact else settings.rule)
     assert rule.filled(found.rule_options) == rule.filled(settings.rule_options)
-    assert found.model == ("org/Small" if settings.method == "draft-model" else "")
+    drafter = METHODS[settings.method].drafter
+    assert found.model == ("org/Small" if drafter == "model" else "")
     if settings.draft_precision == "nf4":
         assert found.draft_precision == "nf4"
     again = {name: value for name, value in config.items() if name in EVERY}
@@ -117,11 +125,22 @@ def test_the_command_can_be_run_and_a_request_be_sent(setup_with):
         ),
         ({"method": "draft-model", "draft_precision": "fp32", "precision": "nf4"}, "not in fp32"),
         ({"draft_length": 0}, "0 means no speculation"),
+        ({"method": "suffix", "method_options": {"offset": 2.0}}, "no tokens besides"),
+        ({"method": "suffix", "method_options": {"keep": False}}, "keeps every text"),
+        ({"method": "tli", "sampling": DRAWN}, "takes its likeliest token"),
+        (
+            {
+                "method": "draft-model",
+                "sampling": DRAWN,
+                "method_options": {"draft_sampling": "own", "draft_temperature": 0.5},
+            },
+            "not by one of its own",
+        ),
     ],
 )
 def test_what_does_not_carry_over_is_told(setup_with, fields, words):
     setup = setup_with(**{"method": "ngram", "method_options": FIRST, **fields})
-    if fields.get("method") == "draft-model":
+    if "method" in fields:
         setup = setup_with(**fields)
     assert any(words in line for line in vllm(setup).not_carried)
 
