@@ -257,9 +257,7 @@ def test_a_draft_is_compared_with_the_target_before_it_is_used(page, window, set
     assert window.page.form.rows["method"].field.get() == "draft-model"
 
 
-def test_a_draft_of_another_vocabulary_is_used_by_the_method_for_it(
-    page, window, settle, tmp_path
-):
+def test_a_draft_of_another_vocabulary_is_used_by_the_method_for_it(page, window, settle, tmp_path):
     own_target(window, settle, write_model(tmp_path / "target", hidden=8))
     window.stock.take([write_model(tmp_path / "foreign", "acb")])
     settle()
