@@ -61,7 +61,7 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
 def test_a_pair_offers_no_method_that_needs_what_it_has_not(form):
     field = form.rows["method"].field
     offered = {field.itemData(i) for i in range(field.count())}
-    assert offered == {"ngram", "suffix", "early-exit", "head", "ngram-else-head"}
+    assert offered == {"ngram", "suffix", "early-exit", "head", "head-tree", "ngram-else-head"}
     form.choose_pair("embedded-nf4-draft")
     offered = {field.itemData(i) for i in range(field.count())}
     assert offered == {"ngram", "suffix", "draft-model", "cascade", "early-exit", "tli", "slem"}

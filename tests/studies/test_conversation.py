@@ -23,7 +23,9 @@ def shared(one, other):
     )
 
 
-@pytest.mark.parametrize("method", ["ngram", "suffix", "draft-model", "head", "ngram-else-head"])
+@pytest.mark.parametrize(
+    "method", ["ngram", "suffix", "draft-model", "head", "head-tree", "ngram-else-head"]
+)
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 def test_a_carried_session_writes_what_a_fresh_one_writes(method, temperature):
     settings = RunSettings(
