@@ -295,7 +295,7 @@ FIGURES: dict[str, Figure] = {
             "Guesses in a tree",
             "Guesses that branch / rounds with a draft: all of a tree, which the target reads in "
             "one pass. Acceptance counts levels of it. None where guesses do not branch.",
-            unit="",
+            unit="guesses",
             of=lambda counts: counts.nodes_per_loop,
         ),
         _share(
@@ -303,7 +303,7 @@ FIGURES: dict[str, Figure] = {
             "Guesses of a tree tested",
             "Guesses that branch and whose turn came / rounds with a draft: the kept ones, and "
             "those tried beside them. None where guesses do not branch.",
-            unit="",
+            unit="guesses",
             of=lambda counts: counts.tested_nodes_per_loop,
         ),
         Figure(

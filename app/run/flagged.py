@@ -54,6 +54,6 @@ _UNITS: dict[Reach, tuple[str, ...]] = {
     "ratios": ("×",),
     "times": ("×", "s", "tokens/s"),
     "text": ("×", "%", "tokens"),
-    "guesses": ("×", "%", "tokens", "s", "tokens/s"),
+    "guesses": ("×", "%", "tokens", "guesses", "s", "tokens/s"),
 }
 """Units of the figures within each reach."""

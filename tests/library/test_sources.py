@@ -304,7 +304,7 @@ def test_the_overview_tells_how_each_stands(
     assert [pair.standing for pair in told.pairs] == ["ready", "to be fetched", "faulty"]
     assert [pair.default for pair in told.pairs] == [True, False, False]
     assert [pair.download_bytes for pair in told.pairs] == [0, 5, 0]
-    assert told.pairs[1].words == "to be fetched, 0 MB"
+    assert told.pairs[1].words == "to be fetched, 0 kB"
 
 
 def test_the_overview_tells_the_default_then_what_is_here_and_all_there_is_to_fetch(
