@@ -126,7 +126,7 @@ def test_nothing_is_measured_anew_where_all_is_kept(call, runs, questions, tmp_p
     command = ("bench", "--prompts", str(questions), *SHORT, "--json", "--resume", str(kept))
     first = call(*command)
     runs.clear()
-    monkeypatch.setattr("app.studies.bench.costs_of", None)
+    monkeypatch.setattr("app.studies.bench.method_costs", None)
     again = call(*command)
     assert (again.code, again.out, runs) == (0, first.out, [])
 
