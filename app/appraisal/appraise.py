@@ -18,9 +18,10 @@ from app.theory.account import Account, Prediction, account, prediction
 from app.theory.costs import StepCosts
 from app.theory.verdict import Measured, Verdict, verdict
 
-_TAKEN_HERE = ("cascade", "early-exit")
+_TAKEN_HERE = ("cascade", "early-exit", "slem")
 """Sources of guesses whose costs are taken from the runs: a pass of a cascade may yield several,
-and which layers guess is an option, so that costs of the pair do not tell.
+which layers guess is an option, and a guess that is cut anew may be several tokens of a draft model
+or a part of one, so that costs of the pair do not tell.
 """
 
 
@@ -78,8 +79,8 @@ def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCos
 
     A round's overhead is the median of what lies outside the models: sampling, the rule, copies,
     bookkeeping, and guesses that no model makes. Where an n-gram makes some of the guesses, a guess
-    costs as much less on average; where it helps a draft model, and at an early exit, a guess costs
-    what it took in these runs.
+    costs as much less on average; where it helps a draft model, at an early exit, and where a text
+    is cut anew, a guess costs what it took in these runs.
     """
     if costs is None:
         return None
@@ -104,6 +105,12 @@ def account_of(records: Sequence[RunRecord], steps: StepCosts) -> Account | None
         committed=sum(len(round_.committed) for round_ in rounds),
         costs=steps,
     )
+
+
+def not_costed(records: Sequence[RunRecord], steps: StepCosts) -> list[int]:
+    """The rows of passes of these runs whose cost is not among those: no account without them."""
+    widths = {round_.width for round_ in _rounds(records, "speculative")}
+    return sorted(widths - set(steps.passes))
 
 
 def _rows(records: Sequence[RunRecord]) -> dict[int, int] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.run.cost import PassCosts
+from app.run.cost import MethodCosts
 from app.run.preparation import preparation
 from app.run.problems import Problem
 from app.run.record import RunRecord
@@ -22,16 +22,30 @@ class KeptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="run"
     record: RunRecord
 
 
-class KeptCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="costs"):
-    """What passes cost for the models of these settings."""
+class KeptCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="method costs"):
+    """What passes and guesses cost for the method of these settings, up to their draft length."""
 
     settings: RunSettings
-    costs: PassCosts
+    costs: MethodCosts
 
-    def hold_for(self, settings: RunSettings, longest_draft: int) -> bool:
-        """Whether they are those of the same models, for drafts of this length."""
-        same = preparation(self.settings) == preparation(settings)
-        return same and self.costs.longest_draft >= longest_draft
+    def hold_for(self, wanted: RunSettings) -> bool:
+        """Whether they are those of the same models and method, for drafts of this length."""
+        mine = self.settings
+        same = mine.method == wanted.method and mine.method_options == wanted.method_options
+        return (
+            same
+            and preparation(mine) == preparation(wanted)
+            and mine.draft_length >= wanted.draft_length
+        )
+
+
+class CostsOfAll(msgspec.Struct, frozen=True, tag="costs"):
+    """A line of an earlier version: one measurement for all methods, which does not say for which
+    of them it holds. It is passed over, and the costs are measured anew.
+    """
+
+
+_Line = KeptRun | KeptCosts | CostsOfAll
 
 
 class BenchFile:
@@ -49,9 +63,9 @@ class BenchFile:
         found = self._runs.get(_key(prompt, settings))
         return found.record if found else None
 
-    def costs(self, settings: RunSettings, longest_draft: int) -> PassCosts | None:
-        """The costs that were measured last for these settings, if there are any."""
-        held = [one for one in self._costs if one.hold_for(settings, longest_draft)]
+    def costs(self, wanted: RunSettings) -> MethodCosts | None:
+        """The costs that were measured last for the method of these settings, if there are any."""
+        held = [one for one in self._costs if one.hold_for(wanted)]
         return held[-1].costs if held else None
 
     def keep(self, one: KeptRun | KeptCosts) -> None:
@@ -67,10 +81,10 @@ class BenchFile:
                 f"{self._path} cannot be written: {error.strerror}.", "Name another file."
             ) from None
 
-    def _take(self, one: KeptRun | KeptCosts) -> None:
+    def _take(self, one: _Line) -> None:
         if isinstance(one, KeptRun):
             self._runs[_key(one.prompt, one.record.settings)] = one
-        else:
+        elif isinstance(one, KeptCosts):
             self._costs.append(one)
 
 
@@ -79,7 +93,7 @@ def _key(prompt: str, settings: RunSettings) -> tuple[str, bytes]:
     return prompt, msgspec.json.encode(settings)
 
 
-def _read(path: Path) -> list[KeptRun | KeptCosts]:
+def _read(path: Path) -> list[_Line]:
     """What an earlier bench has kept; a last line that a kill has cut off is taken away."""
     try:
         if not path.exists():
@@ -94,9 +108,9 @@ def _read(path: Path) -> list[KeptRun | KeptCosts]:
     return kept
 
 
-def _decoded(line: bytes, number: int, *, path: Path) -> KeptRun | KeptCosts:
+def _decoded(line: bytes, number: int, *, path: Path) -> _Line:
     try:
-        return msgspec.json.decode(line, type=KeptRun | KeptCosts)
+        return msgspec.json.decode(line, type=_Line)
     except (msgspec.MsgspecError, ValueError):
         raise Problem(
             f"{path}, line {number} is not a run of a bench.",

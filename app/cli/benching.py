@@ -18,7 +18,7 @@ from app.reports.bench_figures import DEFINITIONS, Measurement
 from app.reports.bench_report import write_bench_report
 from app.reports.bench_summary import BenchSummary, summarise_bench
 from app.reports.bench_tables import bench_tables
-from app.run.cost import PassCosts
+from app.run.cost import MethodCosts
 from app.run.problems import Cancelled, Problem
 from app.run.settings import RunSettings
 
@@ -45,8 +45,7 @@ def run_bench_study(
         (one.prompt.id, one.prompt.category, record) for one in planned for record in one.done
     ]
     study = _Study(catalogue, file, done)
-    longest = max(length for _, length in ways)
-    cancelled = study.run(planned, settings, longest)
+    cancelled = study.run(planned, ways, settings)
     summary = summarise_bench(done, study.costs, notes=study.notes)
     if summary is None and not cancelled:
         raise Problem(study.notes[0], "Raise the context length, or choose other prompts.")
@@ -63,25 +62,34 @@ class _Study:
         self._catalogue = catalogue
         self._file = file
         self._done = done
-        self.costs: PassCosts | None = None
+        self.costs: dict[str, MethodCosts] = {}
         self.notes: list[str] = []
 
-    def run(self, planned: Sequence[Planned], settings: RunSettings, longest: int) -> bool:
-        """Runs what is left of the plan; whether Ctrl+C has ended it."""
-        from app.studies.bench import BrokenOff, bench_costs, run_bench
+    def run(
+        self, planned: Sequence[Planned], ways: Sequence[tuple[str, int]], settings: RunSettings
+    ) -> bool:
+        """Runs what is left of the plan; whether Ctrl+C has ended it. The costs of a method are
+        measured anew where some of its runs are left.
+        """
+        from app.studies.bench import BrokenOff, method_costs, run_bench, to_cost
+        from app.studies.head_steps import StepTimes
         from app.studies.workbench import Workbench
 
-        self.costs = self._file.costs(settings, longest)
-        left = any(one.next for one in planned)
+        left = {one.settings.method for one in planned if one.next}
+        wanted = to_cost(ways, settings)
+        for one in wanted:
+            if (kept := self._file.costs(one)) is not None:
+                self.costs[one.method] = kept
         with Interrupt() as interrupt, ProgressLine(remarks()) as progress:
             bench, show = Workbench(self._catalogue), Remaining(progress.show).show
+            steps, pause = StepTimes(), interrupt.pause
             try:
-                if left or self.costs is None:
-                    self.costs = bench_costs(
-                        bench, settings, longest, report=show, pause=interrupt.pause
-                    )
-                    self._file.keep(KeptCosts(settings, self.costs))
-                for run in run_bench(bench, planned, report=show, pause=interrupt.pause):
+                for one in wanted:
+                    if one.method in left or one.method not in self.costs:
+                        costs = method_costs(bench, one, steps=steps, report=show, pause=pause)
+                        self.costs[one.method] = costs
+                        self._file.keep(KeptCosts(one, costs))
+                for run in run_bench(bench, planned, steps=steps, report=show, pause=pause):
                     if isinstance(run, BrokenOff):
                         progress.close()
                         warn(run.message)

@@ -32,12 +32,12 @@ from app.cli.tables import show_verdict
 from app.cli.token_stream import TokenStream, replay
 from app.cli.training import run_train
 from app.cli.vllm_words import say_once, told_by_vllm
-from app.elsewhere.programs import PROGRAMS, recipe
-from app.elsewhere.setup import setup_of
+from app.elsewhere.programs import PROGRAMS
 from app.library.prompts import limit_per_category as limit_to
 from app.library.prompts import read_prompts, shipped_prompts
 from app.reports import read_record, write_report
 from app.reports.schema import record_schema
+from app.reports.told_elsewhere import told_elsewhere
 from app.run.auditing import DRAFT_LENGTH as AUDITED_LENGTH
 from app.run.auditing import RUNS, TOP_K, Audit
 from app.run.draft_lengths import LENGTH_POLICIES
@@ -475,20 +475,21 @@ def report(
 
 @terminal.command()
 def elsewhere(
-    file: Annotated[Path, typer.Argument(help="A JSON report of a run.")],
+    file: Annotated[Path, typer.Argument(help="A JSON report of a run, or of a bench.")],
     program: Annotated[
         str | None, typer.Option(help=f"Only for one of: {', '.join(PROGRAMS)}.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
-    """Write a run's set-up for other programs, and tell what is not the same there."""
+    """Write the set-up of a run, or of a bench's best way, for other programs, and tell what is not
+    the same there.
+    """
     known = {name.lower(): name for name in PROGRAMS}
     if program is not None and program.lower() not in known:
         said = f"There are no words for the program {program!r}."
         raise Problem(said, f"Choose one of: {', '.join(PROGRAMS)}.")
     wanted = PROGRAMS if program is None else [known[program.lower()]]
-    setup = setup_of(read_record(file))
-    found = [recipe(name, setup) for name in wanted]
+    found = [one for one in told_elsewhere(file) if one.program in wanted]
     if as_json:
         say(results(), json.dumps(msgspec.to_builtins(found)))
     else:

@@ -71,6 +71,9 @@ DEFINITIONS: dict[str, str] = {
     "nothing.",
     "Per token": "Seconds of a round / tokens committed in it, one value a token.",
     "p50, p90, p95": "The smallest value that half, nine in ten, nineteen in twenty do not exceed.",
+    "Step of it": "Seconds of one more guess by what guesses, measured alone; of a tree: of one "
+    "more level.",
+    "A guess": "The same on average in these runs, where some guesses may have cost no step.",
     "Reused": "Prompt tokens that a lane had read in the turns before and did not read again / all "
     "prompt tokens.",
 }

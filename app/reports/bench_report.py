@@ -13,14 +13,14 @@ import msgspec
 
 from app.reports.bench_conditions import to_mind, to_repeat
 from app.reports.bench_figures import CategoryFigures
-from app.reports.bench_summary import BenchSummary
+from app.reports.bench_summary import BenchSummary, WayFigures
 from app.reports.bench_tables import ALL, bench_tables, condition_tables, definitions, sentence
 from app.reports.csv_report import Cell, sheet
 from app.reports.html.page import filled
 from app.reports.html.tables import Table
-from app.reports.markdown_report import table
+from app.reports.markdown_report import table, use_elsewhere
 from app.reports.plain_text import inline
-from app.reports.run_facts import FACT_COLUMNS, Fact
+from app.reports.run_facts import FACT_COLUMNS, Fact, elsewhere_facts, facts
 from app.reports.writing import check_report_path, write_files
 
 BENCH_FORMATS: dict[str, Callable[[BenchSummary], Mapping[str, str]]] = {
@@ -49,18 +49,50 @@ def _facts(summary: BenchSummary) -> str:
     """A row a fact that is needed to repeat the bench, or that was not held equal."""
     found, ways = summary.conditions, [way.name for way in summary.ways]
     notes: list[Fact] = [("note", note) for note in summary.notes]
-    return sheet(FACT_COLUMNS, [*to_repeat(found, ways), *to_mind(found), *notes])
+    costs = [fact for way in summary.ways for fact in facts(f"cost.{way.name}", way.cost)]
+    best = ("elsewhere.way", summary.best.name)
+    told = [*to_repeat(found, ways), *costs, best, *elsewhere_facts(summary.elsewhere)]
+    return sheet(FACT_COLUMNS, [*told, *to_mind(found), *notes])
 
 
 def _csv(summary: BenchSummary) -> str:
-    """A row a way and category, and one for all categories; intervals have three columns."""
+    """A row a way and category, and one for all categories, which has its costs too; intervals have
+    three columns.
+    """
     rows = [
-        (way.method, way.draft_length, name, *_cells(one).values(), way.badge)
+        (way.method, way.draft_length, name, *_cells(one).values(), way.badge, *costs)
         for way in summary.ways
-        for name, one in (*way.categories.items(), (ALL, way.overall))
+        for name, one, costs in (
+            *((*category, _NO_COSTS) for category in way.categories.items()),
+            (ALL, way.overall, _costs(way)),
+        )
     ]
-    columns = ("method", "draft_length", "category", *_cells(summary.overall), "badge")
+    columns = ("method", "draft_length", "category", *_cells(summary.overall), "badge", *_COSTS)
     return sheet(columns, rows)
+
+
+_COSTS = (
+    "account",
+    "prediction",
+    "guesses_by",
+    "draft_step_s",
+    "guess_s",
+    "whole_rows",
+    "whole_pass_s",
+    "single_pass_s",
+    "missing",
+)
+_NO_COSTS: tuple[Cell, ...] = (None,) * len(_COSTS)
+
+
+def _costs(way: WayFigures) -> tuple[Cell, ...]:
+    """What a way costs and should bring, by `_COSTS`."""
+    cost, due = way.cost, (way.account, way.prediction)
+    if cost is None:
+        return (*due, *(None,) * 6, way.missing)
+    whole, single = cost.seconds.get(cost.whole), cost.seconds[1]
+    parts = (cost.draft, cost.draft_step, cost.guess, cost.whole, whole, single)
+    return (*due, *parts, way.missing)
 
 
 def _cells(figures: CategoryFigures) -> dict[str, Cell]:
@@ -92,11 +124,18 @@ def _markdown(summary: BenchSummary) -> str:
     for one in _tables(summary):
         parts += [f"## {inline(one.caption)}", table(one.head, one.rows)]
         parts += [inline(one.note)] if one.note else []
+    parts += [use_elsewhere(summary.elsewhere, inline(_whose(summary)))]
     return "\n\n".join(parts) + "\n"
 
 
 def _html(summary: BenchSummary) -> str:
-    values = {"best": _best(summary), "notes": summary.notes, "tables": _tables(summary)}
+    values = {
+        "best": _best(summary),
+        "notes": summary.notes,
+        "tables": _tables(summary),
+        "elsewhere": summary.elsewhere,
+        "whose": _whose(summary),
+    }
     return filled(values, "bench.html.jinja")
 
 
@@ -106,3 +145,8 @@ def _tables(summary: BenchSummary) -> list[Table]:
 
 def _best(summary: BenchSummary) -> str:
     return f"{summary.best.name}: {sentence(summary.verdict)}"
+
+
+def _whose(summary: BenchSummary) -> str:
+    """Which of the ways is told for other programs."""
+    return f"The set-up of the best way ({summary.best.name}), and what is not the same there."

@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
-from app.appraisal.appraise import account_of, step_costs
+from app.appraisal.appraise import account_of, not_costed, step_costs
+from app.elsewhere.programs import recipes
+from app.elsewhere.setup import Recipe
 from app.reports.bench_conditions import BenchConditions, conditions_of
 from app.reports.bench_figures import CategoryFigures, Measurement, figures
-from app.run.cost import PassCosts
+from app.run.cost import MethodCosts, PassCosts
 from app.run.figures import badge
+from app.run.record import RunRecord
+from app.run.settings import RunSettings
+from app.run.tree_shape import pass_rows
+from app.theory.account import prediction
 from app.theory.costs import StepCosts
 from app.theory.verdict import Measured, verdict
+
+_UNKNOWN = MethodCosts(None, "the cost of its passes was not measured")
+NO_COSTS: Mapping[str, MethodCosts] = MappingProxyType({})
+
+
+class CostFigures(msgspec.Struct, frozen=True):
+    """What passes and guesses cost for one way, in seconds."""
+
+    seconds: dict[int, float]
+    """A pass of the target by its rows."""
+    context: int
+    """Tokens behind which passes and steps were measured."""
+    whole: int
+    """Rows of the pass over a whole draft."""
+    draft: str | None
+    """What guesses; null where a guess has no step of its own."""
+    draft_step: float | None
+    """A step of it as measured; of a tree a whole level."""
+    guess: float
+    """One more guess on average in these runs, where copies cost no step; of a tree one level."""
 
 
 class WayFigures(msgspec.Struct, frozen=True):
@@ -25,7 +52,12 @@ class WayFigures(msgspec.Struct, frozen=True):
     overall: CategoryFigures
     account: float | None
     """The speed-up that the rounds should have brought at the measured cost of their passes."""
+    prediction: float | None
+    """The speed-up that acceptance, draft length and costs alone promise."""
+    cost: CostFigures | None
     verdict: str
+    missing: str = ""
+    """Why costs, account or prediction are missing; empty where all are there."""
     badge: str = ""
     """How its figures are marked where its runs are not lossless."""
 
@@ -36,15 +68,8 @@ class WayFigures(msgspec.Struct, frozen=True):
         return f"{way} · {self.badge}" if self.badge else way
 
 
-class CostFigures(msgspec.Struct, frozen=True):
-    """Seconds of a target pass by its width, and of a step of the draft model."""
-
-    seconds: dict[int, float]
-    draft_step: float | None
-
-
 class BenchSummary(msgspec.Struct, frozen=True):
-    """The whole bench. `categories`, `overall` and `verdict` are those of the best way."""
+    """The whole bench. `categories`, `overall`, `cost` and `verdict` are those of the best way."""
 
     categories: dict[str, CategoryFigures]
     overall: CategoryFigures
@@ -53,6 +78,8 @@ class BenchSummary(msgspec.Struct, frozen=True):
     best: WayFigures
     ways: tuple[WayFigures, ...]
     conditions: BenchConditions
+    elsewhere: tuple[Recipe, ...]
+    """The set-up of the best way for other programs."""
     notes: tuple[str, ...] = ()
     """What was not run to its end, and why."""
 
@@ -63,27 +90,29 @@ class BenchSummary(msgspec.Struct, frozen=True):
 
 def summarise_bench(
     measurements: Sequence[Measurement],
-    costs: PassCosts | None = None,
+    costs: Mapping[str, MethodCosts] = NO_COSTS,
     *,
     notes: Sequence[str] = (),
 ) -> BenchSummary | None:
-    """The summary of what was measured; None for nothing."""
+    """The summary of what was measured; None for nothing. `costs` are those of each method."""
     ways: dict[tuple[str, int], list[Measurement]] = {}
     for one in measurements:
         settings = one[2].settings
         ways.setdefault((settings.method, settings.draft_length), []).append(one)
-    found = tuple(_way(way, runs, costs=costs) for way, runs in ways.items())
+    found = {way: _way(way, runs, costs.get(way[0], _UNKNOWN)) for way, runs in ways.items()}
     if not found:
         return None
-    best = max(found, key=_speedup)
+    best = max(found.values(), key=_speedup)
+    _, _, made = ways[best.method, best.draft_length][0]
     return BenchSummary(
         categories=best.categories,
         overall=best.overall,
-        cost=CostFigures(dict(costs.seconds), costs.draft_step) if costs else None,
+        cost=best.cost,
         verdict=best.verdict,
         best=best,
-        ways=found,
+        ways=tuple(found.values()),
         conditions=conditions_of(measurements),
+        elsewhere=recipes(made),
         notes=tuple(notes),
     )
 
@@ -92,28 +121,61 @@ def _speedup(way: WayFigures) -> float:
     return way.overall.decode_speedup.value if way.overall.decode_speedup else 0.0
 
 
-def _way(
-    way: tuple[str, int], runs: Sequence[Measurement], *, costs: PassCosts | None
-) -> WayFigures:
+def _way(way: tuple[str, int], runs: Sequence[Measurement], costs: MethodCosts) -> WayFigures:
     names = dict.fromkeys(category for _, category, _ in runs)
     categories = {name: figures([run for run in runs if run[1] == name]) for name in names}
     overall = figures(runs)
     records = [record for _, _, record in runs]
-    steps = step_costs(records, costs)
+    steps = step_costs(records, costs.costs)
     accounted = account_of(records, steps) if steps else None
+    acceptance = overall.conditional_acceptance
+    predicted = None
+    if steps is not None and acceptance is not None:
+        predicted = prediction(acceptance, way[1], costs=steps).speedup
+    speedup = overall.decode_speedup
+    measured = Measured(speedup.value, speedup.low, speedup.high) if speedup else None
     return WayFigures(
         method=way[0],
         draft_length=way[1],
         categories=categories,
         overall=overall,
         account=accounted.speedup if accounted else None,
-        verdict=_verdict(overall, way[1], steps=steps),
+        prediction=predicted,
+        cost=_cost(records[0].settings, costs.costs, steps),
+        verdict=verdict(measured, way[1], costs=steps, acceptance=acceptance).text,
+        missing=_missing(records, costs, steps, predicted=predicted, acceptance=acceptance),
         badge=next(filter(None, map(badge, records)), ""),
     )
 
 
-def _verdict(overall: CategoryFigures, draft_length: int, *, steps: StepCosts | None) -> str:
-    speedup = overall.decode_speedup
-    measured = Measured(speedup.value, speedup.low, speedup.high) if speedup else None
-    acceptance = overall.conditional_acceptance
-    return verdict(measured, draft_length, costs=steps, acceptance=acceptance).text
+def _cost(
+    settings: RunSettings, costs: PassCosts | None, steps: StepCosts | None
+) -> CostFigures | None:
+    if costs is None or steps is None:
+        return None
+    return CostFigures(
+        seconds=dict(costs.seconds),
+        context=costs.context_bucket,
+        whole=pass_rows(settings, settings.draft_length),
+        draft=costs.draft,
+        draft_step=costs.draft_step,
+        guess=steps.draft_step,
+    )
+
+
+def _missing(
+    records: Sequence[RunRecord],
+    costs: MethodCosts,
+    steps: StepCosts | None,
+    *,
+    predicted: float | None,
+    acceptance: float | None,
+) -> str:
+    """Why a figure of costs is missing; empty if none is."""
+    if steps is None:
+        return costs.missing
+    if widths := not_costed(records, steps):
+        return f"passes of {', '.join(map(str, widths))} rows were not measured"
+    if acceptance is None:
+        return "no guess was tested"
+    return "" if predicted is not None else "a pass over a whole draft was not measured"

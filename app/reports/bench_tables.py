@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.reports.bench_conditions import Counted, to_repeat
 from app.reports.bench_figures import DEFINITIONS, CategoryFigures, Interval
-from app.reports.bench_summary import BenchSummary, CostFigures, WayFigures
+from app.reports.bench_summary import BenchSummary, WayFigures
 from app.reports.html.tables import Table
 from app.run.figures import NOTHING, decimal, percent
 from app.theory.percentiles import Percentiles
@@ -29,12 +29,12 @@ _HEAD = (
 
 
 def bench_tables(summary: BenchSummary) -> list[Table]:
-    """The tables of figures: the ways side by side, then each of them, waiting, and costs.
+    """The tables of figures: the ways side by side, then each of them, waiting, and their costs.
 
     Behind them those of cautions and notes, if there are any.
     """
     several = [_side_by_side(summary.ways)] if len(summary.ways) > 1 else []
-    cost = [_cost(summary.cost)] if summary.cost else []
+    cost = _costs(summary.ways)
     told = summary.conditions
     minded = [
         _counted(caption, lines, told.runs)
@@ -89,10 +89,19 @@ def _speedup(figures: CategoryFigures) -> str:
 
 def _way(way: WayFigures) -> Table:
     rows = [_row(name, one) for name, one in (*way.categories.items(), (ALL, way.overall))]
-    account = ""
+    return Table(sentence(way.name)[:-1], _HEAD, tuple(rows), f"{sentence(way.verdict)}{_due(way)}")
+
+
+def _due(way: WayFigures) -> str:
+    """What it should have brought by its costs, and why that is not told where it is not."""
+    said = ""
     if way.account is not None:
-        account = f" By the cost of its passes it should be {way.account:.2f}×."
-    return Table(sentence(way.name)[:-1], _HEAD, tuple(rows), sentence(way.verdict) + account)
+        said += f" By the cost of its passes it should be {way.account:.2f}×."
+    if way.prediction is not None:
+        said += f" By acceptance and costs alone it would be {way.prediction:.2f}×."
+    if way.missing:
+        said += f" What it should be by its costs is {NOTHING}: {way.missing}."
+    return said
 
 
 def _row(name: str, figures: CategoryFigures) -> tuple[str, ...]:
@@ -128,16 +137,60 @@ def _waiting(ways: Sequence[WayFigures]) -> Table:
     return Table("Waiting, over all prompts", head, tuple(rows))
 
 
-def _cost(cost: CostFigures) -> Table:
+def _costs(ways: Sequence[WayFigures]) -> list[Table]:
+    """What passes cost by their rows, a column for methods that share them, and the cost of a draft
+    of each way; nothing where no costs are known.
+    """
+    if not any(way.cost for way in ways):
+        return []
+    return [_passes(ways), Table("Cost of a draft", _DRAFT_HEAD, tuple(map(_draft, ways)))]
+
+
+def _passes(ways: Sequence[WayFigures]) -> Table:
+    methods = {way.method: way.cost for way in ways if way.cost}
+    alike: dict[tuple[tuple[int, float], ...], list[str]] = {}
+    for method, cost in methods.items():
+        alike.setdefault(tuple(sorted(cost.seconds.items())), []).append(method)
+    columns = [dict(seconds) for seconds in alike]
     rows = [
-        (f"target, {width} row{'s' if width > 1 else ''}", f"{1000 * seconds:.2f}")
-        for width, seconds in cost.seconds.items()
+        (f"{width} row{'s' if width > 1 else ''}", *(_ms(one.get(width)) for one in columns))
+        for width in sorted({width for one in columns for width in one})
     ]
-    if cost.draft_step is not None:
-        rows.append(("draft model, a step", f"{1000 * cost.draft_step:.2f}"))
-    return Table(
-        "Cost of a pass", ("Pass", "ms"), tuple(rows), "Medians, measured on this machine."
+    head = ("Pass of the target, ms", *map(", ".join, alike.values()))
+    contexts = ", ".join(sorted({str(cost.context) for cost in methods.values()}))
+    note = f"Medians, measured on this machine behind a context of {contexts} tokens."
+    return Table("Cost of a pass", head, tuple(rows), note)
+
+
+_DRAFT_HEAD = (
+    "Way",
+    "Guesses by",
+    "Step of it, ms",
+    "A guess, ms",
+    "Rows of a whole draft",
+    "Its pass, ms",
+    "Its pass in single steps",
+)
+
+
+def _draft(way: WayFigures) -> tuple[str, ...]:
+    cost = way.cost
+    if cost is None:
+        return (way.name, *(NOTHING,) * (len(_DRAFT_HEAD) - 1))
+    whole = cost.seconds.get(cost.whole)
+    return (
+        way.name,
+        cost.draft or "no model",
+        _ms(cost.draft_step),
+        _ms(cost.guess),
+        str(cost.whole),
+        _ms(whole),
+        decimal(None if whole is None else whole / cost.seconds[1]),
     )
+
+
+def _ms(seconds: float | None) -> str:
+    return NOTHING if seconds is None else f"{1000 * seconds:.2f}"
 
 
 def _milliseconds(found: Percentiles | None) -> tuple[str, ...]:

@@ -24,11 +24,11 @@ def json_parts(record: RunRecord) -> dict[str, str]:
 
 def read_record(path: Path) -> RunRecord:
     """The record in a JSON report. Raises Problem for any file that is not one."""
-    return stored_record(_bytes(path), str(path))
+    return stored_record(report_bytes(path), str(path))
 
 
-def _bytes(path: Path) -> bytes:
-    """What is in a file, if it is one and not too large."""
+def report_bytes(path: Path) -> bytes:
+    """What is in a file, if it is one and not too large; Problem else."""
     try:
         if path.stat().st_size > LARGEST:
             remedy = "Choose a report of a single run."

@@ -11,6 +11,7 @@ from app.appraisal.findings import findings
 from app.appraisal.time_split import time_split
 from app.appraisal.waits import DEFINITION, waits
 from app.elsewhere.programs import recipes
+from app.elsewhere.setup import Recipe
 from app.reports.conditions import limits, not_held_equal
 from app.reports.plain_text import fenced, inline
 from app.run.events import ModelFacts
@@ -57,7 +58,7 @@ def markdown_parts(record: RunRecord) -> dict[str, str]:
         _unequal(record),
         _what_ran(record),
         _settings(record),
-        _elsewhere(record),
+        use_elsewhere(recipes(record)),
         _texts(record),
     )
     return {".md": "\n\n".join(sections) + "\n"}
@@ -171,10 +172,10 @@ def _settings(record: RunRecord) -> str:
     return f"## Settings, to repeat it\n\n{fenced(text)}"
 
 
-def _elsewhere(record: RunRecord) -> str:
-    """The same set-up for other programs, and what is not the same there."""
-    parts = ["## Use elsewhere"]
-    for one in recipes(record):
+def use_elsewhere(found: Iterable[Recipe], *said: str) -> str:
+    """The same set-up for other programs, and what is not the same there; first what is `said`."""
+    parts = ["## Use elsewhere", *said]
+    for one in found:
         parts.append(f"### {inline(one.program)} ({inline(one.release)})")
         parts += [fenced(one.text)] if one.text else []
         parts.append("\n".join(f"- {inline(line)}" for line in one.not_carried))

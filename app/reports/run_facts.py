@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from app.elsewhere.programs import recipes
+from app.elsewhere.setup import Recipe
 from app.reports.conditions import not_held_equal
 from app.run.figures import standing
 from app.run.flagged import cautions
@@ -41,7 +42,12 @@ def run_facts(record: RunRecord) -> Iterator[Fact]:
     yield from ((NOT_HELD_EQUAL, line) for line in not_held_equal(record))
     yield from (("caution", flag.message) for flag in cautions(record))
     yield from (("note", note) for note in record.notes)
-    for told in recipes(record):
+    yield from elsewhere_facts(recipes(record))
+
+
+def elsewhere_facts(found: Iterable[Recipe]) -> Iterator[Fact]:
+    """A set-up for other programs, and what is not the same there."""
+    for told in found:
         yield f"elsewhere.{told.program}", told.text
         yield f"elsewhere.{told.program}.release", told.release
         yield from ((f"elsewhere.{told.program}.not carried", line) for line in told.not_carried)

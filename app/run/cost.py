@@ -64,11 +64,6 @@ class PassCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return CostKey(self.model, self.device, self.precision, self.attention, self.context_bucket)
 
     @property
-    def longest_draft(self) -> int:
-        """The longest draft whose pass was measured, in tokens."""
-        return max(self.seconds) - 1
-
-    @property
     def draft_ratio(self) -> float | None:
         """c: a step of the draft in single steps of the target (Leviathan et al. 2023, §3.3)."""
         return None if self.draft_step is None else self.draft_step / self.seconds[1]
@@ -82,6 +77,14 @@ class PassCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """T(width) / T(1); None for a width that was not measured."""
         found = self.seconds.get(width)
         return None if found is None else found / self.seconds[1]
+
+
+class MethodCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What passes and guesses cost for one method, or why that is not known."""
+
+    costs: PassCosts | None
+    missing: str = ""
+    """Why there are none, a clause; empty where there are."""
 
 
 def bucket_of(context: int) -> int:

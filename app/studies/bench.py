@@ -12,14 +12,17 @@ from dataclasses import dataclass
 import msgspec
 
 from app.library.prompts_set import Prompt
-from app.run.cost import SMALLEST_BUCKET, PassCosts
+from app.models.exhausted import memory_guard
+from app.run.cost import SMALLEST_BUCKET, MethodCosts
 from app.run.events import Progress, RunEvent
 from app.run.preparation import preparation
-from app.run.problems import Cancelled, ContextFull
+from app.run.problems import Cancelled, ContextFull, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.settings import Message, RunSettings
 from app.studies.conversation import Conversation
-from app.studies.costing import costs_of
+from app.studies.head_steps import StepTimes
+from app.studies.lanes import LaneMaker
+from app.studies.run_costs import lane_costs
 from app.studies.workbench import Workbench
 
 Report = Callable[[Progress], None]
@@ -114,16 +117,24 @@ def resumed(planned: Planned, kept: Callable[[str, RunSettings], RunRecord | Non
 
 
 def run_bench(
-    bench: Workbench, planned: Sequence[Planned], *, report: Report, pause: Pause
+    bench: Workbench,
+    planned: Sequence[Planned],
+    *,
+    steps: StepTimes | None = None,
+    report: Report,
+    pause: Pause,
 ) -> Iterator[BenchRun | BrokenOff]:
-    """Runs what is left of the plan, in order. Raises Cancelled when `pause` does, and Problem."""
+    """Runs what is left of the plan, in order; a step of what guesses is measured once for all.
+    Raises Cancelled when `pause` does, and Problem.
+    """
+    steps = steps or StepTimes()
     total = sum(len(one.prompt.turns) for one in planned)
     done = sum(len(one.done) for one in planned)
     for one in planned:
         conversation = Conversation(one.prompt.turns)
         while (settings := one.next) is not None:
             report(Progress(_stage(one), done, total, "runs"))
-            record = _run(bench, one.name, settings, conversation, report=report, pause=pause)
+            record = _run(bench, one.name, settings, conversation, steps=steps, pause=pause)
             if isinstance(record, str):
                 turns = len(one.prompt.turns)
                 done += turns - len(one.done)
@@ -133,19 +144,41 @@ def run_bench(
             yield BenchRun(one.prompt.id, one.prompt.category, record)
 
 
-def bench_costs(
-    bench: Workbench, settings: RunSettings, longest_draft: int, *, report: Report, pause: Pause
-) -> PassCosts:
-    """What passes cost for the pair of these settings."""
-    pair = bench.loaded(preparation(settings), report=report, pause=pause)
-    return costs_of(
-        pair,
-        longest_draft,
-        context=SMALLEST_BUCKET,
-        drafter=pair.drafts_with,
-        report=report,
-        pause=pause,
-    )
+def to_cost(ways: Sequence[tuple[str, int]], settings: RunSettings) -> list[RunSettings]:
+    """The settings whose costs a bench of these ways needs: each method with its longest drafts."""
+    longest: dict[str, int] = {}
+    for method, length in ways:
+        longest[method] = max(length, longest.get(method, 0))
+    return [
+        msgspec.structs.replace(settings, method=method, draft_length=length)
+        for method, length in longest.items()
+    ]
+
+
+def method_costs(
+    bench: Workbench, wanted: RunSettings, *, steps: StepTimes, report: Report, pause: Pause
+) -> MethodCosts:
+    """What passes and guesses cost for the method of these settings; why not, if it cannot
+    speculate here or memory does not suffice. Raises Cancelled when `pause` does, and Problem if
+    the models cannot be loaded.
+    """
+    pair = bench.loaded(preparation(wanted), report=report, pause=pause)
+    maker = LaneMaker(pair, wanted, prompt_ids=(), context=pair.target.model.context_length)
+    if maker.refusal:
+        return MethodCosts(None, _clause(maker.refusal))
+    try:
+        with memory_guard("while passes were measured"):
+            found = lane_costs(
+                maker, context=SMALLEST_BUCKET, steps=steps, report=report, pause=pause
+            )
+    except Problem as problem:
+        release_frames(problem)
+        return MethodCosts(None, _clause(problem.message))
+    return MethodCosts(found)
+
+
+def _clause(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def _stage(one: Planned) -> str:
@@ -159,7 +192,7 @@ def _run(
     settings: RunSettings,
     conversation: Conversation,
     *,
-    report: Report,
+    steps: StepTimes,
     pause: Pause,
 ) -> RunRecord | str:
     """The record of a turn, or why there is none. Raises Cancelled, and Problem."""
@@ -174,6 +207,7 @@ def _run(
             conversation=conversation,
             costing=False,
             remembered=False,
+            steps=steps,
         )
     except ContextFull as full:
         return full.message

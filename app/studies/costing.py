@@ -20,7 +20,7 @@ from app.run.cost import CostKey, PassCosts
 from app.run.events import Progress
 from app.run.methods import Drafter
 from app.run.tree_shape import TreeShape
-from app.studies.head_steps import time_steps
+from app.studies.head_steps import StepTimes
 from app.studies.passes import Pause, Timings, passes_of, reached, time_passes
 
 SHORTEST = 8
@@ -40,6 +40,7 @@ def costs_of(
     drafter: Drafter,
     early_exit: EarlyExit | None = None,
     shape: TreeShape | None = None,
+    steps: StepTimes | None = None,
     seen: float | None = None,
     keep: bool = True,
     report: Report,
@@ -48,6 +49,7 @@ def costs_of(
     """What passes of the target cost up to this draft length, and a step of what guesses (of
     `early_exit`, if it is that), behind a context of this many tokens (a bucket). Where guesses
     branch, `shape` says how many rows a draft has, and a step of the head is one of a whole level.
+    `steps` are those that were measured for the same study before.
 
     `seen` are the seconds that single passes of the target took just now: a machine that has become
     faster or slower since costs were kept is measured anew. Not to `keep` what is measured is for a
@@ -68,7 +70,7 @@ def costs_of(
     beside = early_exit or pair.beside(drafter)
     if beside is not None:
         breadth = shape.breadth if shape is not None else 0
-        step = time_steps(beside, context=context, pause=pause, breadth=breadth)
+        step = (steps or StepTimes()).of(beside, context=context, pause=pause, breadth=breadth)
     asked = beside or pair.drafter(drafter)
     key = cost_key(target, context)
     return PassCosts(
@@ -99,12 +101,16 @@ def _timings(
     pause: Pause,
 ) -> Timings:
     """What was measured before, if it has all widths that the model can read, and still holds; else
-    measured now."""
+    measured now: where only widths are missing, with those that were known, so that chains and
+    trees do not take turns in being forgotten.
+    """
     name = _written(model, context)
     known = _read().get(name)
     wanted = reached(widths, model)
-    if known is not None and set(wanted) <= set(known.seconds) and _holds(known, seen):
-        return known
+    if known is not None and _holds(known, seen):
+        if set(wanted) <= set(known.seconds):
+            return known
+        wanted = sorted({*wanted, *known.seconds})
     timed = time_passes(
         model,
         wanted,

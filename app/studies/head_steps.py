@@ -51,6 +51,22 @@ def time_steps(head: Beside, *, context: int, pause: Callable[[], None], breadth
     return median(taken)
 
 
+class StepTimes:
+    """Steps as they were measured, each once: for a study of many runs with one pair."""
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[str, int, int], float] = {}
+
+    def of(
+        self, beside: Beside, *, context: int, pause: Callable[[], None], breadth: int = 0
+    ) -> float:
+        """As `time_steps`, the first time that it is asked."""
+        key = (beside.name, context, breadth)
+        if key not in self._taken:
+            self._taken[key] = time_steps(beside, context=context, pause=pause, breadth=breadth)
+        return self._taken[key]
+
+
 def _guess(head: Beside, beside: PairedSession, text: Sequence[int]) -> Callable[[], None]:
     """What makes one more guess behind the last one."""
     block = Block(device=head.device)

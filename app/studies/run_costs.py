@@ -7,12 +7,13 @@ from dataclasses import replace
 from statistics import median
 
 from app.models.exhausted import memory_guard
-from app.run.cost import bucket_of
+from app.run.cost import PassCosts, bucket_of
 from app.run.events import PassesCosted, Progress
 from app.run.problems import Cancelled, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.tree_shape import tree_shape
 from app.studies.costing import costs_of
+from app.studies.head_steps import StepTimes
 from app.studies.lanes import LaneMaker
 
 Report = Callable[[Progress], None]
@@ -31,13 +32,9 @@ def run_costs(
     written = max(len(one.tokens) for lane in record.lanes for one in lane.repetitions)
     try:
         with memory_guard("while passes were measured"):
-            costs = costs_of(
-                maker.pair,
-                maker.settings.draft_length,
+            costs = lane_costs(
+                maker,
                 context=bucket_of(len(maker.prompt_ids) + written),
-                drafter=maker.drafter,
-                early_exit=maker.early_exit,
-                shape=tree_shape(maker.settings),
                 seen=_single_pass(record),
                 keep=not any(flag.reach == "times" for flag in record.flags),
                 report=report,
@@ -49,22 +46,46 @@ def run_costs(
     yield PassesCosted(record.run, costs)
 
 
-def with_costs(maker: LaneMaker, *, report: Report, pause: Pause) -> LaneMaker:
+def with_costs(
+    maker: LaneMaker, *, steps: StepTimes | None = None, report: Report, pause: Pause
+) -> LaneMaker:
     """The same maker, knowing what passes cost if its draft lengths are chosen by that: as they
-    were kept, else measured now. Raises Cancelled when `pause` does, and Problem.
+    were kept (a step: in `steps`), else measured now. Raises Cancelled when `pause` does, and
+    Problem.
     """
     if maker.refusal or maker.settings.draft_length_policy != "best":
         return maker
-    costs = costs_of(
+    context = bucket_of(maker.capacity)
+    costs = lane_costs(maker, context=context, steps=steps, report=report, pause=pause)
+    return replace(maker, costs=costs)
+
+
+def lane_costs(
+    maker: LaneMaker,
+    *,
+    context: int,
+    steps: StepTimes | None = None,
+    seen: float | None = None,
+    keep: bool = True,
+    report: Report,
+    pause: Pause,
+) -> PassCosts:
+    """The costs of this maker's own method, as `costs_of` has them, by what guesses in its lanes
+    and how wide its passes are.
+    """
+    return costs_of(
         maker.pair,
         maker.settings.draft_length,
-        context=bucket_of(maker.capacity),
+        context=context,
         drafter=maker.drafter,
         early_exit=maker.early_exit,
+        shape=tree_shape(maker.settings),
+        steps=steps,
+        seen=seen,
+        keep=keep,
         report=report,
         pause=pause,
     )
-    return replace(maker, costs=costs)
 
 
 def _single_pass(record: RunRecord) -> float | None:

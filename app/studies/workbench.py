@@ -57,6 +57,7 @@ from app.studies.conditions import watch
 from app.studies.conversation import Conversation
 from app.studies.divergence import find_divergence
 from app.studies.earlier_texts import EarlierTexts
+from app.studies.head_steps import StepTimes
 from app.studies.lanes import LaneMaker
 from app.studies.orders import lane_events, unfinished
 from app.studies.run_costs import run_costs, with_costs
@@ -137,10 +138,12 @@ class Workbench:
         costing: bool = True,
         remembered: bool = True,
         conversation: Conversation | None = None,
+        steps: StepTimes | None = None,
     ) -> None:
         """Runs these settings, telling every event from RunStarted to RunEnded. Without `costing`
         nothing is measured after the lanes: for a study that knows its costs. Unless `remembered`
-        no later run copies from its text: for a study that runs a prompt several times.
+        no later run copies from its text: for a study that runs a prompt several times. `steps`
+        are what a study of many runs has measured of guesses.
 
         As a turn of a conversation it goes on with what the turns before have read. Raises Problem
         and Cancelled only before RunStarted; later ones become RunEnded.
@@ -150,7 +153,8 @@ class Workbench:
         maker = _lane_maker(pair, settings, conversation)
         maker = self._with_earlier(maker, report=report, pause=pause)
         texts = self._earlier if remembered else None
-        for event in _events(run, maker, texts, costing=costing, report=report, pause=pause):
+        told = _events(run, maker, texts, costing=costing, steps=steps, report=report, pause=pause)
+        for event in told:
             emit(event)
 
     def audit(self, wanted: Audit, *, report: Report, pause: Pause) -> Audited:
@@ -219,6 +223,7 @@ def _events(
     texts: EarlierTexts | None,
     *,
     costing: bool,
+    steps: StepTimes | None,
     report: Report,
     pause: Pause,
 ) -> Iterator[RunEvent]:
@@ -235,7 +240,7 @@ def _events(
         with _freeing("while the models were warmed up"):
             _warm_up(maker, report=report, pause=pause)
         with _freeing("while passes were measured"):
-            maker = with_costs(maker, report=report, pause=pause)
+            maker = with_costs(maker, steps=steps, report=report, pause=pause)
         conditions.sample()
         for event in lane_events(maker, run, pause):
             record.apply(event)

@@ -26,13 +26,14 @@ def test_costs_of_a_record_are_those_measured_and_what_its_rounds_took_besides()
     assert step_costs([run_record()], None) is None
 
 
-def test_a_guess_of_a_helped_draft_model_costs_what_its_passes_took_here():
+@pytest.mark.parametrize("source", ["cascade", "early-exit", "slem"])
+def test_a_guess_that_need_not_be_one_pass_costs_what_the_passes_took_here(source):
     # Four guesses a loop in 0.2 s of passes, whatever a pass of one row costs.
     record = costed_record()
     rounds = record.lanes[0].repetitions[0].rounds
     for place, round_ in enumerate(rounds):
         kept = tuple(
-            msgspec.structs.replace(token, source="cascade") if token.source else token
+            msgspec.structs.replace(token, source=source) if token.source else token
             for token in round_.committed
         )
         phases = msgspec.structs.replace(round_.phases, draft_calls=0.2)

@@ -126,9 +126,64 @@ def test_nothing_is_measured_anew_where_all_is_kept(call, runs, questions, tmp_p
     command = ("bench", "--prompts", str(questions), *SHORT, "--json", "--resume", str(kept))
     first = call(*command)
     runs.clear()
-    monkeypatch.setattr("app.studies.bench.costs_of", None)
+    monkeypatch.setattr("app.studies.bench.method_costs", None)
     again = call(*command)
     assert (again.code, again.out, runs) == (0, first.out, [])
+
+
+def test_methods_of_every_drafter_are_costed_each_for_itself(call, runs, questions, tmp_path):
+    kept = tmp_path / "kept.jsonl"
+    methods = ("ngram", "draft-model", "cascade", "early-exit", "head", "head-tree")
+    command = ("bench", "--prompts", str(questions), "--limit-per-category", "1", "--repeats", "1",
+               "--max-new-tokens", "12", "--draft-lengths", "2,3", "--json", "--resume", str(kept),
+               "--methods")  # fmt: skip
+    done = call(*command, ",".join(methods))
+    assert done.code == 0, done.err
+    found = {(way["method"], way["draft_length"]): way for way in json.loads(done.out)["ways"]}
+    for (method, length), way in found.items():
+        # The tree of the default options: 3 guesses at the first level, 8 in all behind it.
+        rows = 1 + (8 if method == "head-tree" else length)
+        assert way["cost"]["whole"] == rows
+        assert way["cost"]["seconds"][str(rows)] > 0
+        assert (way["cost"]["draft_step"] is None) == (method == "ngram")
+        if way["overall"]["conditional_acceptance"] is not None:
+            assert way["account"] > 0
+            assert way["prediction"] > 0
+            assert way["missing"] == ""
+    names = {method: found[method, 2]["cost"]["draft"] for method in methods}
+    assert names["draft-model"] == names["cascade"] != names["early-exit"]
+    assert names["head"] == names["head-tree"]
+    lines = [msgspec.json.decode(line, type=KeptRun | KeptCosts)
+             for line in kept.read_bytes().splitlines()]  # fmt: skip
+    costed = [one for one in lines if isinstance(one, KeptCosts)]
+    assert [one.settings.method for one in costed] == list(methods)
+    # One method more: what is whole is not costed anew.
+    again = call(*command, ",".join(("head", "ngram", "ngram-else-head")))
+    assert again.code == 0, again.err
+    costed = kept.read_bytes().splitlines()[len(lines) :]
+    decoded = [msgspec.json.decode(line, type=KeptRun | KeptCosts) for line in costed]
+    assert [one.settings.method for one in decoded if isinstance(one, KeptCosts)] == [
+        "ngram-else-head"
+    ]
+    ways = {(way["method"], way["draft_length"]): way for way in json.loads(again.out)["ways"]}
+    assert ways["head", 3]["cost"] == found["head", 3]["cost"]
+
+
+def test_a_file_of_an_earlier_version_is_gone_on_from_with_costs_of_its_own(
+    call, runs, questions, tmp_path
+):
+    kept = tmp_path / "kept.jsonl"
+    command = ("bench", "--prompts", str(questions), *SHORT, "--json", "--resume", str(kept))
+    call(*command)
+    first, *others = kept.read_bytes().splitlines(keepends=True)
+    new = msgspec.json.decode(first, type=KeptCosts)
+    costs = msgspec.structs.replace(new.costs.costs, draft="another's", draft_step=9.0)
+    old = {"type": "costs", "settings": new.settings, "costs": costs}
+    kept.write_bytes(b"".join([msgspec.json.encode(old) + b"\n", *others]))
+    runs.clear()
+    done = call(*command)
+    assert (done.code, runs) == (0, [])
+    assert json.loads(done.out)["cost"]["draft_step"] is None
 
 
 def test_other_settings_are_other_runs(call, runs, questions, tmp_path):

@@ -5,6 +5,8 @@ import json
 from recorded import run_record
 
 from app.reports import write_report
+from app.reports.bench_report import write_bench_report
+from app.reports.bench_summary import summarise_bench
 
 SAID = ("run", "--prompt", "Hello")
 NGRAM = '{"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 4}'
@@ -69,6 +71,30 @@ def test_a_report_tells_its_set_up(call, tmp_path):
     wrong = call("elsewhere", str(path), "--program", "ollama")
     assert wrong.code == 1
     assert "vLLM, llama.cpp, transformers" in wrong.err
+
+
+def test_a_bench_tells_the_set_up_of_its_best_way(call, tmp_path):
+    (run,) = write_report(run_record(draft_length=6), tmp_path / "run.json", overwrite=False)
+    summary = summarise_bench([("p", "a", run_record(draft_length=6))])
+    (path,) = write_bench_report(summary, tmp_path / "bench.json")
+    done = call("elsewhere", str(path))
+    assert done.code == 0, done.err
+    assert done.out == call("elsewhere", str(run)).out
+    one = call("elsewhere", str(path), "--program", "vllm").out
+    assert "vllm serve" in one
+    assert "llama-server" not in one
+
+
+def test_a_bench_of_an_earlier_version_says_what_to_do(call, tmp_path):
+    told = json.loads(summarise_bench([("p", "a", run_record(draft_length=6))]).json())
+    del told["elsewhere"]
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(told), encoding="utf-8")
+    done = call("elsewhere", str(path))
+    assert (done.code, done.out) == (1, "")
+    assert "Its best way was ngram with draft length 6" in done.err
+    path.write_bytes(b"\xff{}")
+    assert call("elsewhere", str(path)).code == 1
 
 
 def test_a_bench_takes_vllms_words(call, monkeypatch):

@@ -30,7 +30,6 @@ def test_costs_are_read_in_single_steps():
     assert COSTS.in_single_steps(3) is None
     assert COSTS.draft_ratio == pytest.approx(0.2)
     assert changed(draft=None, draft_step=None).draft_ratio is None
-    assert COSTS.longest_draft == 4
 
 
 def test_costs_are_looked_up_by_what_they_hold_for():

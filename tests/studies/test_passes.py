@@ -6,6 +6,7 @@ import pytest
 from app.models.early_exit import EarlyExit
 from app.models.session import Session
 from app.run.problems import Cancelled
+from app.run.tree_shape import TreeShape
 from app.studies import costing, passes
 from app.studies.costing import costs_of
 from app.studies.passes import BUDGET_S, REPEATS, time_passes
@@ -94,7 +95,10 @@ class Pair:
             self.model = model
 
     def __init__(self, target, draft=None):
-        self.target, self.draft, self.head = self.Loaded(target), draft and self.Loaded(draft), None
+        self.target, self.draft = self.Loaded(target), draft and self.Loaded(draft)
+
+    def beside(self, kind):
+        return None
 
     def drafter(self, kind):
         return self.draft.model if kind == "model" else None
@@ -115,6 +119,7 @@ def kept(monkeypatch, tmp_path):
         context=256,
         drafter="nothing",
         early_exit=None,
+        shape=None,
         seen=None,
         keep=True,
         pause=lambda: None,
@@ -126,6 +131,7 @@ def kept(monkeypatch, tmp_path):
             context=context,
             drafter=drafter,
             early_exit=early_exit,
+            shape=shape,
             seen=seen,
             keep=keep,
             report=told.append,
@@ -148,6 +154,22 @@ def test_costs_reach_far_enough_to_tell_a_best_length_and_are_measured_once(kept
     assert sorted(kept(pair, 11).seconds) == list(range(1, 13))
     assert kept.told
     assert sorted(kept(pair).seconds) == list(range(1, 10))
+
+
+def test_chains_and_trees_in_turn_are_measured_once(kept):
+    pair, shape = Pair(tiny_llama()), TreeShape(nodes=20, breadth=4)
+    kept(pair)
+    # One level has 4 guesses, two have 4 + 16: a pass reads the text's last token with them.
+    tree = kept(pair, shape=shape)
+    assert sorted(tree.seconds) == [1, 5, 21]
+    assert kept.told
+    chain = kept(pair)
+    assert kept.told == []
+    assert sorted(chain.seconds) == list(range(1, 10))
+    again = kept(pair, shape=shape)
+    assert kept.told == []
+    assert again == tree
+    assert (chain.seconds[1], chain.seconds[5]) == (tree.seconds[1], tree.seconds[5])
 
 
 def test_a_machine_that_has_become_slower_or_faster_is_measured_anew(kept):
