@@ -1,6 +1,7 @@
 """The bar of memory: shown once devices are known, true to the form, and told without colours."""
 
 import threading
+from html import escape
 
 import msgspec
 import pytest
@@ -60,7 +61,7 @@ def test_each_part_is_named_with_its_bytes_and_explained(bar):
     held = estimate(PLAN)[0]
     assert bar._words["target"].text() == f"Target {held.target / 1e9:.1f} GB"
     for part in PARTS:
-        assert part.meaning in bar._words[part.name].toolTip()
+        assert escape(part.meaning) in bar._words[part.name].toolTip()
     assert bar.accessibleName().startswith("Memory. Fits: ")
 
 
