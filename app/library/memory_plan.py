@@ -26,7 +26,8 @@ from app.library.wheel import member_here
 from app.run.methods import Method
 from app.run.preparation import DeviceMemory
 from app.run.problems import Problem
-from app.run.settings import Precision
+from app.run.settings import OptionValue, Precision
+from app.run.tree_shape import shape_of
 
 
 class PairSizes(msgspec.Struct, frozen=True):
@@ -50,6 +51,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     draft_device: str | None = None
     method: str | None = None
     """None: the pair's own."""
+    method_options: dict[str, OptionValue] = {}
+    """Those that are not as the method has them."""
     draft_length: int | None = None
     baseline: bool = True
     at_once: bool = True
@@ -81,6 +84,7 @@ def plan_of(
     nothing that a device is known to refuse.
     """
     entry = sizes.entry
+    method = Method.named(wish.method or entry.method)
     device = wish.device or (devices[0].name if devices else "cpu")
     elsewhere = wish.draft_device or entry.draft_device
     choice = _Choice(devices, refused)
@@ -100,7 +104,9 @@ def plan_of(
         draft_device=elsewhere or "",
         same_weights=sizes.same_weights,
         head=sizes.head,
-        drafter=Method.named(wish.method or entry.method).drafter,
+        drafter=method.drafter,
+        any_vocabulary=method.any_vocabulary,
+        tree=shape_of(method.name, wish.method_options),
         tokens=wish.tokens,
         draft_length=entry.draft_length if wish.draft_length is None else wish.draft_length,
         baseline=wish.baseline,
