@@ -49,8 +49,8 @@ class ModelSize(msgspec.Struct, frozen=True):
     """Weights of its modules for multi-token prediction, which are not among its own."""
     mtp_modules: int = 0
     latent: int = 0
-    """Numbers that a layer of latent attention (DeepSeek) keeps of a token, of which each pass makes
-    the keys and values of all heads; 0 for any other."""
+    """Numbers that a layer of latent attention (DeepSeek) keeps of a token: each pass makes the
+    keys and values of all heads of them. 0 for any other."""
 
     @property
     def held(self) -> str | None:

@@ -79,7 +79,7 @@ def alphabets(tmp_path_factory):
         write_model(home / name, letter_tokenizer(name), seed=3) for name in ("abcd", "dxbyac")
     ]
     sides = [check(folder) for folder in folders]
-    return VocabularyBridge(*sides, target_rows=4, draft_rows=5, differs=True)
+    return VocabularyBridge(*sides, target_rows=4, draft_rows=5, differs="they differ.")
 
 
 SHARED = {0: 4, 1: 2, 3: 0}
