@@ -19,7 +19,7 @@ from app.library.entries import FolderSource, ModelEntry, PairEntry, WheelSource
 from app.library.head_folder import check_head
 from app.library.head_size import HeadSize
 from app.library.local_folder import find_on_disk
-from app.library.memory import Plan
+from app.library.memory import DEVICE_KINDS, Plan
 from app.library.model_size import ModelSize, size_of, size_of_shape
 from app.library.sources import look
 from app.library.wheel import member_here
@@ -81,8 +81,12 @@ def plan_of(
     refused: Refused = NONE_REFUSED,
 ) -> Plan:
     """The plan of a wish; what it leaves open is chosen as the engine would choose it, which takes
-    nothing that a device is known to refuse.
+    nothing that a device is known to refuse. Raises Problem for a device or a method that no
+    machine has.
     """
+    for asked in (wish.device, wish.draft_device):
+        if asked is not None and device_kind(asked) not in DEVICE_KINDS:
+            raise Problem(f"{asked!r} is no device.", "Use cpu, cuda, cuda:1 or mps.")
     entry = sizes.entry
     method = Method.named(wish.method or entry.method)
     device = wish.device or (devices[0].name if devices else "cpu")
