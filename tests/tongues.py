@@ -137,7 +137,7 @@ def bridge(target: Path, draft: Path) -> VocabularyBridge:
     """Between the models in two folders."""
     sides = [check(folder) for folder in (target, draft)]
     rows = [side.vocabulary for side in sides]
-    return VocabularyBridge(*sides, target_rows=rows[0], draft_rows=rows[1], differs=True)
+    return VocabularyBridge(*sides, target_rows=rows[0], draft_rows=rows[1], differs="they differ.")
 
 
 def tokenizer_folder(folder: Path, tokenizer: PreTrainedTokenizerFast) -> Path:

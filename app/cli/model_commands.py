@@ -176,6 +176,7 @@ def fit(
     draft_device: Annotated[
         str | None, typer.Option(help="The draft model's; else the pair's own, or the target's.")
     ] = None,
+    method: Annotated[str | None, typer.Option(help="How to guess; else the pair's own.")] = None,
 ) -> None:
     """Tell whether a pair fits into the memory that is free now; exit code 0 if it does."""
     from app.models.devices import device_memory  # torch takes seconds
@@ -188,6 +189,7 @@ def fit(
         draft_precision=draft_precision,
         device=device,
         draft_device=draft_device,
+        method=method,
         at_once=False,
     )
     refused = Workbench(catalogue()).refusals()

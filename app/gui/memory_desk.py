@@ -61,6 +61,7 @@ def _wish(settings: RunSettings) -> Wish:
         device=settings.device,
         draft_device=settings.draft_device,
         method=settings.method,
+        method_options=settings.method_options,
         draft_length=settings.draft_length,
         baseline=settings.baseline,
     )

@@ -28,7 +28,12 @@ def compare_named(catalogue: Catalogue, target: str, draft: str) -> Compatibilit
 def _folder(catalogue: Catalogue, name: str) -> Path:
     """The folder of a model, which need not be whole."""
     place = _place(catalogue, name)
-    if place is None or place.is_file():
+    if place is not None and place.is_file():
+        raise Problem(
+            f"{name} is a file, which is compared once it is converted into a folder.",
+            "Name it in your `models.yaml`, and run `foretoken models fetch` with that name.",
+        )
+    if place is None:
         raise Problem(
             f"{name} is not ready on this machine, and is compared once it is.",
             f"Run `foretoken models fetch {name}`, for a model of your `models.yaml`.",

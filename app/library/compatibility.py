@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -24,28 +23,6 @@ _ENOUGH = 0.5
 """The share of a draft's tokens that a target of another vocabulary has to know for them to guess
 within the shared ones."""
 _REMEDY = "Choose a draft model of the target's own family, or the n-gram method."
-
-
-class Compatibility(msgspec.Struct, frozen=True):
-    """Whether a draft may guess for a target, why not, and what to know if it may."""
-
-    verdict: Literal["same", "differs", "refused"]
-    """`differs`: of another vocabulary, for the methods that are made for it."""
-    reason: str = ""
-    remedy: str = ""
-    warnings: tuple[str, ...] = ()
-
-
-def compare(target_folder: Path, draft_folder: Path) -> Compatibility:
-    """The report in short. Raises Problem if one of the folders cannot be loaded at all."""
-    found = report(target_folder, draft_folder)
-    for side in (found.target, found.draft):
-        if side.reason:
-            raise Problem(side.reason, side.remedy)
-    if found.fits:
-        verdict: Literal["same", "differs"] = "same" if found.same_ids else "differs"
-        return Compatibility(verdict, found.reason, warnings=found.warnings)
-    return Compatibility("refused", found.reason, found.remedy)
 
 
 def report(target_folder: Path, draft_folder: Path) -> CompatibilityReport:
@@ -113,14 +90,16 @@ def _compared(target: _Model, draft: _Model) -> CompatibilityReport:
         found = _without_ids(target, draft)
     warnings = (
         *found.warnings,
-        *_state_warning(target.facts, draft.facts),
         *(_end_warning(target.facts, draft.facts) if found.same_ids else ()),
         *_context_warning(target.facts, draft.facts),
         *_speed_warning(target.facts, draft.facts),
     )
     template = _template(target.conventions.template, draft.conventions.template)
-    remedy = "" if found.fits else _REMEDY
-    return msgspec.structs.replace(found, warnings=warnings, template=template, remedy=remedy)
+    found = msgspec.structs.replace(found, warnings=warnings, template=template)
+    if not found.fits:
+        return msgspec.structs.replace(found, remedy=_REMEDY)
+    state = _state(target.facts, draft.facts)
+    return found.without_speculation(state) if state else found
 
 
 def _by_ids(
@@ -232,14 +211,17 @@ def _added_warning(added: Differing) -> Iterator[str]:
         )
 
 
-def _state_warning(target: FolderFacts, draft: FolderFacts) -> Iterator[str]:
-    """A warning of each that keeps a state, which a rejected guess stays in."""
-    for role, facts in (("target", target), ("draft", draft)):
-        if facts.stateful:
-            yield (
-                f"The {role} keeps a state ({facts.stateful}), from which a rejected guess cannot "
-                "be taken back: speculation will be refused, plain decoding stays."
-            )
+def _state(target: FolderFacts, draft: FolderFacts) -> str:
+    """Why the two cannot speculate though their vocabularies fit; empty if they can."""
+    keeping = [
+        (role, facts.stateful)
+        for role, facts in (("target", target), ("draft", draft))
+        if facts.stateful
+    ]
+    if not keeping:
+        return ""
+    said = " and ".join(f"the {role} keeps a state ({state})" for role, state in keeping)
+    return f"{said}, from which a rejected guess cannot be taken back."
 
 
 def _end_warning(target: FolderFacts, draft: FolderFacts) -> Iterator[str]:

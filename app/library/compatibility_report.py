@@ -68,6 +68,9 @@ class CompatibilityReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """Why it is so, in one line."""
     remedy: str = ""
+    writes_plainly: bool = False
+    """Of two that cannot: whether it is for a guess that cannot be taken back, so that a run of
+    them writes without speculation."""
     differing: int = 0
     """Ordinary ids that mean different tokens; rows without a token are padding, and none."""
     first_differing: tuple[Meaning, ...] = ()
@@ -94,9 +97,24 @@ class CompatibilityReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict != "cannot"
 
     @property
+    def differs(self) -> bool:
+        """Whether the draft reads another vocabulary, whose tokens are known."""
+        return self.overlap is not None
+
+    @property
     def same_ids(self) -> bool:
         """Whether ids mean the same to both, so that every method of a draft model can be used."""
         return self.verdict == "fits"
+
+    def without_speculation(self, reason: str) -> CompatibilityReport:
+        """The same of two that fit but for a model from which no guess can be taken back."""
+        return msgspec.structs.replace(
+            self,
+            verdict="cannot",
+            reason=reason,
+            remedy="Choose another model in its place; plain decoding works with it.",
+            writes_plainly=True,
+        )
 
     @property
     def sentence(self) -> str:

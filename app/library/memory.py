@@ -14,6 +14,7 @@ from app.library.head_size import HeadSize
 from app.library.model_size import ModelSize
 from app.run.methods import Drafter
 from app.run.settings import Precision
+from app.run.tree_shape import TreeShape
 
 _CHUNK = 512
 """Most tokens of a prompt that one pass feeds."""
@@ -24,10 +25,14 @@ _ROWS_AT_ONCE = 6
 """Copies of a round's logits in fp32: as they come, penalised, and the laws of target and draft."""
 _OF_LIBRARIES = {"cpu": 20 << 20, "mps": 256 << 20, "cuda": 512 << 20}
 """Kernels, their own memory, and on a card its context."""
+DEVICE_KINDS = tuple(_OF_LIBRARIES)
+"""The kinds of devices that a plan can be made for."""
 CACHE_STEP = 16
 """A cache has room for a multiple of so many tokens."""
 _TOKENIZER = 13
 """A tokenizer in the machine's memory, as a multiple of its file."""
+_OTHER_TOKENS = 2
+"""Tokens of a draft of another vocabulary that a session has room for, for each of the target's."""
 
 
 class Part(NamedTuple):
@@ -44,8 +49,8 @@ PARTS = (
     Part(
         "draft",
         "Draft",
-        "The weights of what guesses ahead: a draft model, a draft head, or the target's own "
-        "modules.",
+        "The weights of what guesses ahead: a draft model, a draft head, or modules of the target "
+        "itself.",
     ),
     Part(
         "caches",
@@ -98,6 +103,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What the method asks for guesses; whatever the pair has besides is loaded all the same, but
     for a target's own modules.
     """
+    any_vocabulary: bool = False
+    """Whether the method's draft model may read other tokens, and so more of them."""
+    tree: TreeShape | None = None
+    """Of guesses that branch."""
     tokens: int
     """Of prompt and text: the room that each session is opened with."""
     draft_length: int = 4
@@ -109,6 +118,27 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def drafts_on(self) -> str:
         """The device of the draft model."""
         return self.draft_device or self.device
+
+    @property
+    def text(self) -> int:
+        """Tokens of the longest text that there may be."""
+        return min(self.tokens, self.target.shape.context_length or self.tokens)
+
+    @property
+    def held(self) -> int:
+        """Tokens that a session of the target has room for, those of a tree beside the text too."""
+        return self.text + (self.tree.room(self.draft_length) if self.tree else 0)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the target's pass over a whole draft, and the text's last token."""
+        guesses = self.tree.nodes_at(self.draft_length) if self.tree else self.draft_length
+        return guesses + 1
+
+    def drafted(self, draft: ModelSize) -> int:
+        """Tokens that the draft model's session has room for."""
+        tokens = self.text * (_OTHER_TOKENS if self.any_vocabulary else 1)
+        return min(tokens, draft.shape.context_length or tokens)
 
 
 class _Kind(msgspec.Struct, frozen=True):
@@ -148,10 +178,16 @@ def estimate(plan: Plan) -> tuple[Held, ...]:
         draft=head + _mtp_weights(plan) + (0 if apart else ahead),
         caches=target_caches + (0 if apart else draft_caches),
     )
-    working = _working(plan.target, plan.precision, plan.device, plan=plan)
+    working = _working(plan.target, plan.precision, plan.device, tokens=plan.text, rows=plan.rows)
     if plan.draft is None:
         return (_with(mine, working),)
-    beside = _working(plan.draft, plan.draft_precision, plan.drafts_on, plan=plan)
+    beside = _working(
+        plan.draft,
+        plan.draft_precision,
+        plan.drafts_on,
+        tokens=plan.drafted(plan.draft),
+        rows=plan.rows,
+    )
     if not apart:
         return (_with(mine, max(working, beside)),)
     other = Held(plan.drafts_on, draft=ahead, caches=draft_caches)
@@ -172,9 +208,7 @@ def weights(size: ModelSize, precision: Precision, device: str) -> int:
 
 def cache_bytes(size: ModelSize, precision: Precision, tokens: int) -> int:
     """Bytes of the keys and values of one session with room for so many tokens."""
-    shape = size.shape
-    numbers = 2 * shape.layers * shape.key_value_heads * shape.head_size
-    return numbers * _room(tokens) * _bytes(precision)
+    return size.shape.layers * size.kept * _room(tokens) * _bytes(precision)
 
 
 def _room(tokens: int) -> int:
@@ -202,13 +236,12 @@ def _mtp_weights(plan: Plan) -> int:
 
 def _caches(plan: Plan) -> tuple[int, int]:
     """Bytes of every session of the target, with a head's beside it, and of the draft model's."""
-    tokens = min(plan.tokens, plan.target.shape.context_length or plan.tokens)
+    tokens = plan.held
     plain = cache_bytes(plan.target, plan.precision, tokens)
     ahead = 0
     fast = plain
     if plan.drafter == "model" and plan.draft is not None:
-        tokens = min(tokens, plan.draft.shape.context_length or tokens)
-        ahead = cache_bytes(plan.draft, plan.draft_precision, tokens)
+        ahead = cache_bytes(plan.draft, plan.draft_precision, plan.drafted(plan.draft))
     if plan.drafter == "head" and plan.head is not None:
         held = plan.head.kept * _room(tokens)
         features = plan.head.features * tokens
@@ -223,20 +256,22 @@ def _caches(plan: Plan) -> tuple[int, int]:
     return (fast + plain, ahead) if plan.at_once else (max(fast, plain), ahead)
 
 
-def _working(size: ModelSize, precision: Precision, device: str, *, plan: Plan) -> int:
-    """The widest moment of a prompt's pass or of a round, and what libraries take."""
+def _working(size: ModelSize, precision: Precision, device: str, *, tokens: int, rows: int) -> int:
+    """The widest moment of a prompt's pass or of a round of so many rows, and what libraries
+    take.
+    """
     shape = size.shape
-    tokens = min(plan.tokens, shape.context_length or plan.tokens)
-    rows = min(_CHUNK, tokens)
+    fed = min(_CHUNK, tokens)
     vectors = (shape.heads + 2 * shape.key_value_heads) * shape.head_size
     inside = 2 * (size.feed_forward - 1) * shape.intermediate
     numbers = 4 * shape.hidden + inside + 3 * vectors
-    passed = rows * numbers * (_bytes(precision) + _COMPUTED)
-    masks = 2 * rows * tokens * _bytes(precision)
-    rounds = _ROWS_AT_ONCE * (plan.draft_length + 1) * shape.vocabulary * 4
+    passed = fed * numbers * (_bytes(precision) + _COMPUTED)
+    masks = 2 * fed * tokens * _bytes(precision)
+    made = 2 * tokens * shape.heads * shape.head_size * _bytes(precision) if size.latent else 0
+    rounds = _ROWS_AT_ONCE * rows * shape.vocabulary * 4
     libraries = _OF_LIBRARIES[device.partition(":")[0]]
     tokenizer = _TOKENIZER * size.tokenizer if _is_cpu(device) else 0
-    return max(passed + masks, rounds) + libraries + tokenizer
+    return max(passed + masks + made, rounds + made) + libraries + tokenizer
 
 
 def _with(held: Held, working: int) -> Held:

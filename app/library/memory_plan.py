@@ -19,14 +19,15 @@ from app.library.entries import FolderSource, ModelEntry, PairEntry, WheelSource
 from app.library.head_folder import check_head
 from app.library.head_size import HeadSize
 from app.library.local_folder import find_on_disk
-from app.library.memory import Plan
+from app.library.memory import DEVICE_KINDS, Plan
 from app.library.model_size import ModelSize, size_of, size_of_shape
 from app.library.sources import look
 from app.library.wheel import member_here
 from app.run.methods import Method
 from app.run.preparation import DeviceMemory
 from app.run.problems import Problem
-from app.run.settings import Precision
+from app.run.settings import OptionValue, Precision
+from app.run.tree_shape import shape_of
 
 
 class PairSizes(msgspec.Struct, frozen=True):
@@ -50,6 +51,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     draft_device: str | None = None
     method: str | None = None
     """None: the pair's own."""
+    method_options: dict[str, OptionValue] = {}
+    """Those that are not as the method has them."""
     draft_length: int | None = None
     baseline: bool = True
     at_once: bool = True
@@ -78,9 +81,14 @@ def plan_of(
     refused: Refused = NONE_REFUSED,
 ) -> Plan:
     """The plan of a wish; what it leaves open is chosen as the engine would choose it, which takes
-    nothing that a device is known to refuse.
+    nothing that a device is known to refuse. Raises Problem for a device or a method that no
+    machine has.
     """
+    for asked in (wish.device, wish.draft_device):
+        if asked is not None and device_kind(asked) not in DEVICE_KINDS:
+            raise Problem(f"{asked!r} is no device.", "Use cpu, cuda, cuda:1 or mps.")
     entry = sizes.entry
+    method = Method.named(wish.method or entry.method)
     device = wish.device or (devices[0].name if devices else "cpu")
     elsewhere = wish.draft_device or entry.draft_device
     choice = _Choice(devices, refused)
@@ -100,7 +108,9 @@ def plan_of(
         draft_device=elsewhere or "",
         same_weights=sizes.same_weights,
         head=sizes.head,
-        drafter=Method.named(wish.method or entry.method).drafter,
+        drafter=method.drafter,
+        any_vocabulary=method.any_vocabulary,
+        tree=shape_of(method.name, wish.method_options),
         tokens=wish.tokens,
         draft_length=entry.draft_length if wish.draft_length is None else wish.draft_length,
         baseline=wish.baseline,

@@ -47,6 +47,10 @@ class _TextConfig(msgspec.Struct, frozen=True):
     num_experts: int | None = None
     num_local_experts: int | None = None
     n_routed_experts: int | None = None
+    kv_lora_rank: int | None = None
+    """Of latent attention (DeepSeek), whose heads have sizes of their own."""
+    qk_nope_head_dim: int | None = None
+    qk_rope_head_dim: int | None = None
     layer_types: Any = None
     """What each layer is, where they differ."""
     eos_token_id: Ids = None

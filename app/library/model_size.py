@@ -48,6 +48,9 @@ class ModelSize(msgspec.Struct, frozen=True):
     mtp: int = 0
     """Weights of its modules for multi-token prediction, which are not among its own."""
     mtp_modules: int = 0
+    latent: int = 0
+    """Numbers that a layer of latent attention (DeepSeek) keeps of a token: each pass makes the
+    keys and values of all heads of them. 0 for any other."""
 
     @property
     def held(self) -> str | None:
@@ -65,6 +68,11 @@ class ModelSize(msgspec.Struct, frozen=True):
         vectors = 2 * (shape.heads + shape.key_value_heads) * shape.head_size
         rest = self.linear / shape.layers - vectors * shape.hidden
         return 2 if rest < 2.5 * shape.hidden * shape.intermediate else 3
+
+    @property
+    def kept(self) -> int:
+        """Numbers that a layer's cache holds of one token, as transformers keeps them."""
+        return self.latent or 2 * self.shape.key_value_heads * self.shape.head_size
 
     @property
     def table(self) -> int:
@@ -108,6 +116,8 @@ def _size_of_folder(folder: Path) -> ModelSize:
     inner = text.moe_intermediate_size if experts else None
     tokenizer = folder / "tokenizer.json"
     own = read_quantisation(folder, declared) if declared else None
+    turned = text.qk_rope_head_dim or 0
+    latent = text.kv_lora_rank + turned if text.kv_lora_rank else 0
     return _checked(
         folder / "config.json",
         quantised=own,
@@ -121,7 +131,9 @@ def _size_of_folder(folder: Path) -> ModelSize:
         hidden=hidden,
         heads=heads,
         key_value_heads=text.num_key_value_heads or heads,
-        head_size=text.head_dim or (hidden // heads if heads else 0),
+        latent=latent,
+        head_size=((text.qk_nope_head_dim or 0) + turned if latent else text.head_dim)
+        or (hidden // heads if heads else 0),
         intermediate=inner or text.intermediate_size or text.ffn_dim or 4 * hidden,
         vocabulary=text.vocab_size or _rows(weights),
         tied=not any(_ends(name, _OUTPUT) for name in weights),
@@ -160,6 +172,7 @@ def _checked(
     file_bytes: int = 0,
     mtp: MtpModules | None = None,
     mtp_weights: int = 0,
+    latent: int = 0,
     **sizes: object,
 ) -> ModelSize:
     """Raises Problem unless every size is one that a model can have."""
@@ -172,7 +185,7 @@ def _checked(
         ) from None
     said = _TOKEN_IN_FILE * shape.vocabulary if tokenizer is None else tokenizer
     modules = len(mtp.modules) if mtp else 0
-    return ModelSize(shape, linear, said, quantised, file_bytes, mtp_weights, modules)
+    return ModelSize(shape, linear, said, quantised, file_bytes, mtp_weights, modules, latent)
 
 
 def _linear(tensors: Iterable[tuple[str, tuple[int, ...]]]) -> int:

@@ -14,8 +14,6 @@ from app.models.warm import collect
 from app.run.problems import Problem, release_frames
 from app.run.settings import Precision
 
-_PLAIN = "Choose another model in its place; plain decoding works with it."
-
 
 def with_load_proofs(
     found: CompatibilityReport,
@@ -48,5 +46,5 @@ def with_load_proofs(
         where = f", {chosen} on {place}" if chosen else ""
         told.append(f"{role}{where}: {said}")
     if reason and found.fits:
-        found = msgspec.structs.replace(found, verdict="cannot", reason=reason, remedy=_PLAIN)
+        found = found.without_speculation(reason)
     return msgspec.structs.replace(found, proofs=tuple(told))

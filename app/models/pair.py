@@ -129,11 +129,11 @@ class LoadedPair:
         """Raises Problem for a method that asks a draft model of another vocabulary to guess the
         target's ids.
         """
-        differs = self.bridge is not None and self.bridge.differs
+        differs = self.bridge.differs if self.bridge is not None else ""
         if differs and method.drafter == "model" and not method.any_vocabulary:
             raise Problem(
-                f"The draft model reads another vocabulary than its target: {method.label} needs "
-                "the same ids for both.",
+                "The draft model reads another vocabulary than its target, and the method "
+                f"{method.name} needs the same ids for both: {differs}",
                 "Choose the method tli (guesses within the shared tokens) or slem (any text, cut "
                 "anew).",
             )

@@ -8,7 +8,8 @@ from typing import cast, get_args
 import torch
 
 from app.library.catalogue import Catalogue
-from app.library.compatibility import Compatibility, compare
+from app.library.compatibility import report as compatibility
+from app.library.compatibility_report import CompatibilityReport
 from app.library.entries import ModelEntry, PairEntry
 from app.library.head_folder import HeadFacts, check_head, refuse_unfit
 from app.library.preflight import FolderFacts, check
@@ -55,12 +56,12 @@ def load_pair(
         target_entry.title, target_folder, wanted.precision, device, wanted.allow_offload
     )
     draft_warnings: tuple[str, ...] = ()
-    draft_wish, differs = None, False
+    draft_wish, differs = None, ""
     if entry.draft is not None:
         draft_entry = catalogue.model(entry.draft)
         draft_folder = loader.folder(draft_entry, needs_tokenizer=False)
         found = _compatible(target_folder, draft_folder)
-        draft_warnings, differs = found.warnings, found.verdict == "differs"
+        draft_warnings, differs = found.warnings, found.reason if found.differs else ""
         same = draft_folder.folder == target_folder.folder
         draft_wish = Wish(
             target_entry.title if same else draft_entry.title,
@@ -218,7 +219,7 @@ def _refuse_untakable(
 
 
 def _bridge(
-    target: LoadedModel, draft: LoadedModel, draft_folder: FolderFacts, *, differs: bool
+    target: LoadedModel, draft: LoadedModel, draft_folder: FolderFacts, *, differs: str
 ) -> VocabularyBridge:
     """What lies between the vocabularies of two loaded models."""
     return VocabularyBridge(
@@ -230,9 +231,9 @@ def _bridge(
     )
 
 
-def _compatible(target: FolderFacts, draft: FolderFacts) -> Compatibility:
-    """What the two are to each other. Raises Problem if no method can use them together."""
-    found = compare(target.folder, draft.folder)
-    if found.verdict == "refused":
+def _compatible(target: FolderFacts, draft: FolderFacts) -> CompatibilityReport:
+    """What the two are to each other. Raises Problem if not even plain decoding can use them."""
+    found = compatibility(target.folder, draft.folder)
+    if not found.fits and not found.writes_plainly:
         raise Problem(f"These two models cannot work as a pair: {found.reason}", found.remedy)
     return found

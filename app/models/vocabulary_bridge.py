@@ -72,7 +72,7 @@ class VocabularyBridge:
         *,
         target_rows: int,
         draft_rows: int,
-        differs: bool,
+        differs: str,
     ) -> None:
         """A draft without a tokenizer reads as its target does. Rows are the ids that each model
         can both read and guess.
@@ -81,7 +81,7 @@ class VocabularyBridge:
         self._draft_facts = draft if draft.tokenizer is not None else target
         self._target_rows, self._draft_rows = target_rows, draft_rows
         self.differs = differs
-        """Whether the ids mean something else to each."""
+        """Which ids mean something else to each, in a sentence; empty if none."""
         self._on: dict[tuple[torch.device, int], SharedIds] = {}
 
     @cached_property

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from app.run.methods import METHODS
-from app.run.settings import RunSettings
+from app.run.settings import OptionValue, RunSettings
 
 
 class TreeShape(msgspec.Struct, frozen=True):
@@ -28,14 +30,18 @@ class TreeShape(msgspec.Struct, frozen=True):
 
 
 def tree_shape(settings: RunSettings) -> TreeShape | None:
-    """The shape of a run's trees; None for a method whose guesses follow each other, or that this
-    version does not know.
+    """The shape of a run's trees; None as for `shape_of`."""
+    return shape_of(settings.method, settings.method_options)
+
+
+def shape_of(name: str, options: Mapping[str, OptionValue]) -> TreeShape | None:
+    """The shape of a method's trees; None for a method whose guesses follow each other, or that
+    this version does not know.
     """
-    method = METHODS.get(settings.method)
+    method = METHODS.get(name)
     if method is None or not method.branches:
         return None
-    options = {option.name: option.default for option in method.options}
-    options |= settings.method_options
+    options = {option.name: option.default for option in method.options} | dict(options)
     return TreeShape(nodes=int(options["nodes"]), breadth=int(options["breadth"]))
 
 

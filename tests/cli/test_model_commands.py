@@ -175,6 +175,23 @@ def test_fit_draws_a_bar_and_fails_for_what_does_not_fit(call, tmp_path, monkeyp
     assert "Does not fit: " in done.out
 
 
+@pytest.mark.parametrize("option", ["--device", "--draft-device"])
+def test_fit_for_a_device_that_no_machine_has_says_which_there_are(call, option):
+    write_tiny_pair()
+    done = call("models", "fit", PAIR, option, "nonsense")
+    assert done.code == 1
+    assert "'nonsense' is no device" in done.err
+    assert "cuda:1" in done.err
+
+
+def test_fit_takes_another_method_than_the_pairs_own(call):
+    write_tiny_pair()
+    assert call("models", "fit", PAIR, "--device", "cpu", "--method", "head-tree").code == 0
+    refused = call("models", "fit", PAIR, "--device", "cpu", "--method", "wrong")
+    assert refused.code == 1
+    assert "head-tree" in refused.err
+
+
 def test_fit_counts_a_draft_model_on_the_device_that_is_chosen_for_it(call, monkeypatch):
     write_tiny_pair()
     there = [DeviceMemory(name, name, 1 << 40, 1 << 40) for name in ("cuda:0", "cpu")]

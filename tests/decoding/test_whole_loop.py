@@ -71,7 +71,7 @@ def other_letters() -> dict[str, object]:
             check(write_model(Path(home) / name, letter_tokenizer(name)))
             for name in ("abcd", "dxbyac")
         ]
-        between = VocabularyBridge(*sides, target_rows=4, draft_rows=5, differs=True)
+        between = VocabularyBridge(*sides, target_rows=4, draft_rows=5, differs="they differ.")
         between.retokenised([0], [4])  # reads both sides, while they are there
         assert len(between.shared.target_ids) == 3
     return {"bridge": between, "own_widths": DraftWidths(5, 5, 5)}

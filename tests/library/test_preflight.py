@@ -328,5 +328,6 @@ def test_layers_that_keep_a_state_are_told_before_anything_is_loaded(
     found = check(folder)
     assert found.stateful == state
     assert any("without speculation" in note for note in found.notes) == bool(state)
-    warned = [one for one in report(folder, folder).warnings if "keeps a state" in one]
-    assert len(warned) == (2 if state else 0)
+    told = report(folder, folder)
+    assert told.fits == (not state)
+    assert told.reason.count("keeps a state") == (2 if state else 0)
