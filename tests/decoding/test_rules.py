@@ -247,8 +247,10 @@ def test_every_lossless_rule_is_summed_up():
 
 
 def test_a_coupled_rule_without_the_same_noise_is_seen(monkeypatch):
-    monkeypatch.setattr(Race, "pick", lambda self, law, tree=None: (torch.tensor(self.shares[: len(law)])
-                        > (law[:, 0] + 0.1)).long())  # fmt: skip
+    def pick(self, law, tree=None):
+        return (torch.tensor(self.shares[: len(law)]) > (law[:, 0] + 0.1)).long()
+
+    monkeypatch.setattr(Race, "pick", pick)
     assert coupled_distance(1, kind="sampled", zeros=False) > 1e-3
 
 
