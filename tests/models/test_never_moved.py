@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny_kinds import write_kind
 from transformers import PreTrainedModel
 
 from app.library.preflight import check
 from app.models.loading import load
 from app.models.warm import collect
+from tiny_kinds import write_kind
 
 
 @pytest.mark.parametrize("precision", ["nf4", "fp4", "llm-int8"])
