@@ -233,12 +233,17 @@ def wrapped(model) -> LanguageModel:
     return LanguageModel(model, name="tiny", folder=Path("tiny"), precision="fp32")
 
 
-def tiny_head(target: LanguageModel) -> LoadedHead:
-    """A head for a target of the llama kind, which guesses right now and then."""
+def tiny_head(target: LanguageModel, *, hears: float = 0.0) -> LoadedHead:
+    """A head for a target of the llama kind, which guesses right now and then; it `hears` so much
+    of the target's features.
+    """
     ids = torch.tensor([token for token in range(target.width) if token % 3])
     made_for = MadeFor("tiny", "unknown", target.width)
+    head = last_layer_head(target.inner, ids)
+    with torch.no_grad():
+        head.fc.weight[:, target.hidden :] = hears * torch.eye(target.hidden)
     with tempfile.TemporaryDirectory() as folder:
-        save_head(Path(folder), last_layer_head(target.inner, ids), ids, made_for, "Not at all.")
+        save_head(Path(folder), head, ids, made_for, "Not at all.")
         return LoadedHead(check_head(Path(folder)), target)
 
 
