@@ -49,6 +49,9 @@ class ScriptedCache:
         assert 0 <= length <= len(self.ids), f"crop to {length} of {len(self.ids)}"
         del self.ids[length:]
 
+    def keep(self, start: int, places) -> None:
+        self.ids[start:] = [self.ids[start + place] for place in places.tolist()]
+
 
 class ScriptedLM:
     """F1: logits come from a function of the prefix; the cache is the list of ids fed.
@@ -66,13 +69,25 @@ class ScriptedLM:
         self.caches.append(ScriptedCache(capacity))
         return self.caches[-1]
 
-    def forward(self, ids, cache: ScriptedCache, rows: int):
+    def forward(self, ids, cache: ScriptedCache, rows: int, tree=None):
         fed = ids.tolist()
         assert fed or not rows, "nothing was fed, but rows are wanted"
         cache.ids += fed
         self.widths.append(len(fed))
         ends = range(len(cache.ids) - rows, len(cache.ids))
-        return torch.tensor([list(self.law(cache.ids[: end + 1])) for end in ends])
+        return torch.tensor([list(self.law(_prefix(cache.ids, end, tree))) for end in ends])
+
+
+def _prefix(ids: list[int], end: int, tree) -> list[int]:
+    """What the row at place `end` sees: all before it, or the text and its own branch."""
+    text = len(ids) - (len(tree.parents) if tree else 0)
+    if end < text:
+        return ids[: end + 1]
+    way, place = [], end - text
+    while place >= 0:
+        way.insert(0, ids[text + place])
+        place = int(tree.parents[place])
+    return ids[:text] + way
 
 
 def next_is(token_after: Callable[[Sequence[int]], int], width: int = 64) -> Law:
@@ -233,12 +248,17 @@ def wrapped(model) -> LanguageModel:
     return LanguageModel(model, name="tiny", folder=Path("tiny"), precision="fp32")
 
 
-def tiny_head(target: LanguageModel) -> LoadedHead:
-    """A head for a target of the llama kind, which guesses right now and then."""
+def tiny_head(target: LanguageModel, *, hears: float = 0.0) -> LoadedHead:
+    """A head for a target of the llama kind, which guesses right now and then; it `hears` so much
+    of the target's features.
+    """
     ids = torch.tensor([token for token in range(target.width) if token % 3])
     made_for = MadeFor("tiny", "unknown", target.width)
+    head = last_layer_head(target.inner, ids)
+    with torch.no_grad():
+        head.fc.weight[:, target.hidden :] = hears * torch.eye(target.hidden)
     with tempfile.TemporaryDirectory() as folder:
-        save_head(Path(folder), last_layer_head(target.inner, ids), ids, made_for, "Not at all.")
+        save_head(Path(folder), head, ids, made_for, "Not at all.")
         return LoadedHead(check_head(Path(folder)), target)
 
 

@@ -11,14 +11,15 @@ from torch import Tensor
 from app.models.attention import Masks, attend, rotate
 from app.models.cache import FixedLayer
 from app.models.machine import on_device
-from app.models.session import Block, Reading, Session, shared_start
+from app.models.pairs_session import PairsSession
+from app.models.session import Block, Reading, Session
 from app.models.tree import Tree
 
 if TYPE_CHECKING:
     from app.models.loaded_head import LoadedHead
 
 
-class HeadSession:
+class HeadSession(PairsSession):
     """Reads a text as pairs: the target's feature of a token, and the token behind it.
 
     Its cache keeps what came from the target's own features only. A block's guesses are fed with
@@ -26,15 +27,9 @@ class HeadSession:
     """
 
     def __init__(self, head: LoadedHead, target: Session, capacity: int) -> None:
-        self.target = target
+        super().__init__(target, capacity)
         self._head = head
         self._cache = FixedLayer(capacity)
-        self._capacity = capacity
-        self._text: Sequence[int] = ()
-        self._settled = 0
-        """Pairs held that came from the target's features."""
-        self._block: Block | None = None
-        self._block_fed = 0
         self._feature = torch.empty(0)
         """What the head predicted last, [1, hidden]; of a tree what it predicted behind the text
         and each guess, [1 + fed, hidden].
@@ -48,21 +43,6 @@ class HeadSession:
         keys = self._cache.keys
         return 2 * keys.numel() * keys.element_size()
 
-    @property
-    def capacity(self) -> int:
-        """Most pairs that it can hold."""
-        return self._capacity
-
-    @property
-    def held(self) -> int:
-        """Tokens of the text that the pairs held from the target reach: each has two."""
-        return self._settled + 1 if self._settled else 0
-
-    def unread(self, text: Sequence[int]) -> int:
-        """How many tokens of the text are in no pair yet."""
-        self._reconcile(text)
-        return len(text) - self.held
-
     @torch.inference_mode()
     def read(
         self, text: Sequence[int], block: Block | None = None, *, rows: int, upto: int | None = None
@@ -75,10 +55,7 @@ class HeadSession:
         target's session must have read all of the
         text but its last token. A text of one token has no pair, and may not be read.
         """
-        if block is None or block is not self._block:
-            self._reconcile(text)
-            self._feed_text(text, len(text) if upto is None else upto)
-            self._block, self._block_fed = block, 0
+        self._begin(text, block, upto)
         if block is not None and block.tree is not None:
             return Reading(self._head.logits(self._feed_level(block, block.tree)))
         if block is not None:
@@ -124,17 +101,6 @@ class HeadSession:
         mask = Masks(start, end, x, tree=tree).of(None)
         return head.feature(x, attend(query, keys, values, mask=mask, scale=head.scale))
 
-    def _reconcile(self, text: Sequence[int]) -> None:
-        """Forgets what it fed itself, and pairs that are not of this text."""
-        if text is not self._text:
-            shared = shared_start(self._text[: self.held], text[: self.held])
-            self._settled = min(self._settled, max(shared - 1, 0))
-            self._text = text
-        self._settled = min(self._settled, max(len(text) - 1, 0))
-        self._block, self._block_fed = None, 0
-        self._forget(self._settled)
-
-    def _forget(self, length: int) -> None:
-        if self._cache.length > length:
-            self._cache.crop(length - self._cache.length)
-        self._settled = min(self._settled, length)
+    def _crop(self, settled: int) -> None:
+        if self._cache.length > settled:
+            self._cache.crop(settled - self._cache.length)

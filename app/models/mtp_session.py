@@ -16,13 +16,14 @@ from transformers.cache_utils import Cache
 
 from app.models.cache import FixedLayer
 from app.models.machine import on_device
-from app.models.session import Block, Reading, Session, shared_start
+from app.models.pairs_session import PairsSession
+from app.models.session import Block, Reading, Session
 
 if TYPE_CHECKING:
     from app.models.loaded_mtp import LoadedMtp
 
 
-class MtpSession:
+class MtpSession(PairsSession):
     """Keeps what came from the text; what it made of its own guesses is forgotten each round.
 
     Place t of module k (from 0) belongs to the pair of the target's feature of token t with the
@@ -30,18 +31,12 @@ class MtpSession:
     """
 
     def __init__(self, mtp: LoadedMtp, target: Session, capacity: int) -> None:
-        self.target = target
+        super().__init__(target, capacity)
         self._mtp = mtp
         self._layers = [FixedLayer(capacity) for _ in mtp.modules]
         self._cache = Cache(layers=self._layers)
-        self._capacity = capacity
         self._answers: list[Tensor] = []
         """Of every module but the last, behind its norm, by place: [capacity, hidden]."""
-        self._text: Sequence[int] = ()
-        self._settled = 0
-        """Places of the first module that came from the text."""
-        self._block: Block | None = None
-        self._block_fed = 0
         self._answer = torch.empty(0)
         """Of the last place of the module that was asked last, behind its norm: [1, hidden]."""
         self._again = torch.empty(0)
@@ -54,21 +49,6 @@ class MtpSession:
         tensors = [tensor for layer in held for tensor in (layer.keys, layer.values)]
         return sum(one.numel() * one.element_size() for one in [*tensors, *self._answers])
 
-    @property
-    def capacity(self) -> int:
-        """Most pairs that it can hold."""
-        return self._capacity
-
-    @property
-    def held(self) -> int:
-        """Tokens of the text that the pairs held from the target reach: each has two."""
-        return self._settled + 1 if self._settled else 0
-
-    def unread(self, text: Sequence[int]) -> int:
-        """How many tokens of the text are in no pair yet."""
-        self._reconcile(text)
-        return len(text) - self.held
-
     @torch.inference_mode()
     def read(
         self, text: Sequence[int], block: Block | None = None, *, rows: int, upto: int | None = None
@@ -79,10 +59,7 @@ class MtpSession:
         target's session must have read all of the text but its last token. A text of one token has
         no pair, and may not be read.
         """
-        if block is None or block is not self._block:
-            self._reconcile(text)
-            self._feed_text(text, len(text) if upto is None else upto)
-            self._block, self._block_fed = block, 0
+        self._begin(text, block, upto)
         if block is not None:
             while self._block_fed < len(block):
                 self._block_fed += 1
@@ -143,20 +120,9 @@ class MtpSession:
             self._answers.append(answers.new_empty((self._capacity, answers.shape[-1])))
         self._answers[depth][start : start + len(answers)] = answers
 
-    def _reconcile(self, text: Sequence[int]) -> None:
-        """Forgets what it fed itself, and pairs that are not of this text."""
-        if text is not self._text:
-            shared = shared_start(self._text[: self.held], text[: self.held])
-            self._settled = min(self._settled, max(shared - 1, 0))
-            self._text = text
-        self._settled = min(self._settled, max(len(text) - 1, 0))
-        self._block, self._block_fed = None, 0
-        self._forget(self._settled)
-
-    def _forget(self, settled: int) -> None:
+    def _crop(self, settled: int) -> None:
         """Leaves so many places of the first module, and as many tokens' of the others."""
-        self._settled = min(self._settled, settled)
         for depth, layer in enumerate(self._layers):
-            surplus = layer.length - max(self._settled - depth, 0)
+            surplus = layer.length - max(settled - depth, 0)
             if surplus > 0:
                 layer.crop(-surplus)

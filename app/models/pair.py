@@ -146,6 +146,8 @@ class LoadedPair:
             found += self.draft.notes
         refusal = self.refusal(drafter, branches=branches)
         found += [refusal] if refusal else []
+        if branches and not refusal:
+            found.append(f"Of the target, {self.target.trees.note}.")
         if not self.exact:
             found.append(f"Not exactly lossless: {self.target.rows.note}.")
         suggested = self.target.folder.suggested_sampling

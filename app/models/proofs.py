@@ -165,7 +165,11 @@ def prove_trees(model: LanguageModel) -> Proof:
         return Proof(False, f"the model cannot read guesses that branch ({reason})")
     if apart > _branch_rounding(model):
         return Proof(False, f"the model reads guesses that branch otherwise ({apart:.2g} of it)")
-    return Proof(True, "guesses that branch tried: each row as in its branch alone")
+    return Proof(
+        True,
+        "guesses that branch tried: each row as in its branch alone, but for rounding "
+        f"({apart:.2g} of it at most)",
+    )
 
 
 def _tree_apart(model: LanguageModel, text: list[int]) -> float:

@@ -1,9 +1,11 @@
-"""One sequence at work: reads what a text says, and never lets anyone see its cache."""
+"""One sequence at work: reads what a text says. Its cache is its own; it lends the first layers of
+it to guesses that end before its next read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,6 +13,9 @@ from torch import Tensor
 from app.models.machine import on_device
 from app.models.tree import Tree, path_through
 from app.run.problems import Problem
+
+if TYPE_CHECKING:
+    from app.models.cache import LentCache
 
 MAX_CHUNK = 512
 """Most tokens of a prompt that one pass may feed, so that a stop takes effect within one pass."""
@@ -35,6 +40,10 @@ class Cache(Protocol):
 
     def keep(self, start: int, places: Tensor) -> None:
         """Of what lies behind the first `start` tokens keeps these places [kept] only, in order."""
+        ...
+
+    def lend(self, depth: int) -> LentCache:
+        """A cache of the first `depth` layers, which holds what this one holds now."""
         ...
 
 
@@ -230,9 +239,10 @@ class Session:
         """Tokens in the cache."""
         return int(self._cache.length)
 
-    def lend(self, depth: int) -> Any:
+    def lend(self, depth: int) -> LentCache:
         """The cache's first `depth` layers, for passes that go no deeper, until the next read."""
-        return self._cache.lend(depth)
+        lent: LentCache = self._cache.lend(depth)
+        return lent
 
     def unread(self, text: Sequence[int]) -> int:
         """How many tokens of the text the next pass would have to feed."""
@@ -280,12 +290,11 @@ class Session:
                 f"The text has outgrown its session of {self._capacity} tokens.",
                 "Raise the context length, or ask for fewer new tokens.",
             )
-        branching = {"tree": tree} if tree is not None else {}
         if not self._keeps_features:
-            return Reading(self._model.forward(ids, self._cache, rows, **branching))
+            return Reading(self._model.forward(ids, self._cache, rows, tree=tree))
         start = self._cache.length
         logits, features = self._model.forward_with_features(
-            ids, self._cache, rows, layers=self._layers, **branching
+            ids, self._cache, rows, layers=self._layers, tree=tree
         )
         if self._features is None:
             self._features = features.new_empty((self._capacity, features.shape[-1]))

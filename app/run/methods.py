@@ -27,6 +27,8 @@ class Method(Offer, frozen=True):
     """Whether its draft model may read another vocabulary than the target."""
     branches: bool = False
     """Whether its guesses are a tree, with several at each place."""
+    draft_is_helped: bool = False
+    """Whether its draft model reads several guesses a pass, as something else guesses for it."""
 
     @staticmethod
     def named(name: str) -> Method:
@@ -161,6 +163,7 @@ METHODS: dict[str, Method] = {
             "A smaller model guesses; copies of the text guess for it, and it keeps those that it "
             "would have drawn. Its guesses are the same, its passes fewer.",
             drafter="model",
+            draft_is_helped=True,
             options=(*_DRAWING, *_MATCH),
         ),
         Method(

@@ -8,15 +8,18 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+from torch import Tensor
 
 from app.decoding.contracts import Draft, Draws, TargetRows, Verdict, row_at
 from app.decoding.sampling import pick
+from app.decoding.verifiers import exact
 from app.decoding.verifiers.exact import Exact
 from app.library.catalogue import load_catalogue
 from app.run.auditing import Audit, auditable
 from app.run.identities import violations
 from app.run.metrics import Counts, counts
 from app.run.record import Repetition, RunRecord
+from app.run.settings import OptionValue, RunSettings
 from app.selftest.models import record_here
 from app.selftest.planted import Finding, planted, proved
 from app.selftest.result import Result, tried
@@ -26,6 +29,8 @@ from app.studies.workbench import Workbench
 
 TEXTS = 800
 """Texts that each audit draws."""
+_WIDE: dict[str, OptionValue] = {"nodes": 60, "breadth": 20}
+"""Trees so wide that the tiny head, which is seldom right, guesses tokens that the target draws."""
 
 
 def checks(folder: Path) -> Iterator[Result]:
@@ -33,6 +38,7 @@ def checks(folder: Path) -> Iterator[Result]:
     bench = Workbench(load_catalogue([write_tiny_pair()]))
     yield tried("counts", partial(_counts, bench))
     yield tried("law", partial(_law, bench))
+    yield tried("law of trees", partial(_law_of_trees, bench))
 
 
 def _counts(bench: Workbench) -> str:
@@ -79,12 +85,20 @@ def _bonus_as_accepted(sound: Callable[..., Counts], *given: object) -> Counts:
 def _law(bench: Workbench) -> str:
     """Whether drawn texts follow the target's law."""
     fault = planted(Exact, "verify", _draws_from_p)
-    look = partial(_look_at_law, bench)
+    look = partial(_look_at_law, bench, tiny_run("draft-model"))
     return proved(look, "a token drawn from p where only the residual is left", fault)
 
 
-def _look_at_law(bench: Workbench) -> Finding:
-    wanted = Audit(auditable(tiny_run("draft-model")), TEXTS)
+def _law_of_trees(bench: Workbench) -> str:
+    """Whether texts that are drawn from trees of guesses follow the target's law."""
+    fault = planted(exact, "left_over", _forgets_rejected)
+    settings = msgspec.structs.replace(tiny_run("head-tree"), method_options=_WIDE)
+    look = partial(_look_at_law, bench, settings)
+    return proved(look, "a residual that forgets the siblings that were rejected", fault)
+
+
+def _look_at_law(bench: Workbench, settings: RunSettings) -> Finding:
+    wanted = Audit(auditable(settings), TEXTS)
     found = bench.audit(wanted, report=lambda progress: None, pause=lambda: None)
     told = (
         f"{found.runs} texts lie {found.tv:.3f} from the law (chance allows {found.bound:.3f}), "
@@ -100,3 +114,8 @@ def _draws_from_p(
     verdict = sound(rule, draft, rows, draws)
     law = row_at(rows.law, verdict.accepted)
     return replace(verdict, next=pick(law, draws.next), next_law=law)
+
+
+def _forgets_rejected(sound: Callable[..., Tensor], law: Tensor, *given: object) -> Tensor:
+    """What follows the last kept guess of a tree, drawn as if none had been rejected there."""
+    return law

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 
 from app.run.problems import Problem
 
@@ -34,8 +35,10 @@ def proved(look: Callable[[], Finding], name: str, fault: AbstractContextManager
 
 
 @contextmanager
-def planted(owner: type, name: str, fault: Callable[..., object]) -> Iterator[None]:
-    """Puts a fault in the place of a method for a while; it is handed the method it replaces."""
+def planted(owner: type | ModuleType, name: str, fault: Callable[..., object]) -> Iterator[None]:
+    """Puts a fault in the place of a method, or of what a module calls, for a while; it is handed
+    what it replaces.
+    """
     sound = getattr(owner, name)
 
     def spoilt(*given: object, **named: object) -> object:

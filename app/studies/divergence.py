@@ -3,8 +3,9 @@
 The target reads the text before the difference again, once at width 1 as the baseline did, once
 with the very guesses of the speculative round, and once with what was written in short passes: the
 lanes have not read it in passes of the same widths either, which matters where activations are
-rounded to 8 bits. A near tie has a gap no larger than what the widths move a logit by, twice;
-anything else cannot be rounding.
+rounded to 8 bits. Guesses that branched are read as branches again: the known one, behind as many
+others as there were. A near tie has a gap no larger than what the widths, and the form of a tree,
+move a logit by, twice; anything else cannot be rounding.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def find_divergence(model: CausalModel[Any], record: RunRecord) -> Divergence | 
         baseline=_shown(baseline),
         gap=gap,
         moved=moved,
-        width=len(place.guesses) + 1,
+        width=place.width,
         tie=abs(gap) <= 2 * moved + _ROUNDINGS * step,
     )
 
@@ -63,6 +64,9 @@ class _Place:
     start: int
     """How many tokens had been committed before the pass."""
     guesses: tuple[int, ...]
+    """Those that follow each other: of a tree the branch that is known."""
+    beside: int | None
+    """Guesses on other branches, which are not known; None where none branched."""
     written: tuple[int, ...]
 
     @classmethod
@@ -73,11 +77,36 @@ class _Place:
             if start <= index < start + len(round_.committed):
                 accepted = [t.id for t in round_.committed if t.status == "accepted"]
                 guesses = [*accepted, *(t.id for t in round_.thrown)]
-                # Of a tree one branch is known; as many rows are read, as rounding goes by them.
-                guesses += [lane.token_ids[index]] * (round_.width - 1 - len(guesses))
-                return cls(index, start, tuple(guesses), tuple(lane.token_ids))
+                beside = None if round_.nodes is None else round_.nodes - len(guesses)
+                return cls(index, start, tuple(guesses), beside, tuple(lane.token_ids))
             start += len(round_.committed)
-        return cls(index, index, (), tuple(lane.token_ids))
+        return cls(index, index, (), None, tuple(lane.token_ids))
+
+    @property
+    def width(self) -> int:
+        """The rows of the pass."""
+        return 1 + len(self.guesses) + (self.beside or 0)
+
+    @property
+    def row(self) -> int:
+        """The row of the pass that told the token."""
+        behind = self.index - self.start
+        return behind + (self.beside or 0) if behind else 0
+
+    def block(self, device: torch.device) -> Block:
+        """The guesses of the pass; of a tree the unknown ones first, beside the known branch."""
+        if self.beside is None:
+            return Block(self.guesses, device=device)
+        tokens = [*[self.written[self.index]] * self.beside, *self.guesses]
+        known = range(self.beside, len(tokens))
+        parents = [-1] * self.beside + [-1 if at == self.beside else at - 1 for at in known]
+        block = Block(device=device)
+        block.branch(
+            torch.tensor(tokens, device=device),
+            torch.tensor(parents, device=device),
+            levels=max(len(self.guesses), 1),
+        )
+        return block
 
 
 def _rows(
@@ -94,10 +123,10 @@ def _rows(
     stops = range(prompt_length, len(text), _SHORT)
     short = _read(model, text, Block(), stops=stops)
     short = Penalties(sampling, prompt_length).apply(short.float(), text, None)
-    block = Block(place.guesses, device=model.device)
+    block = place.block(model.device)
     wide = _read(model, before, block)
     wide = Penalties(sampling, prompt_length).apply(wide.float(), before, block)
-    return alone[0], (wide[place.index - place.start], short[0]), precision
+    return alone[0], (wide[place.row], short[0]), precision
 
 
 def _read(

@@ -36,8 +36,9 @@ def time_steps(head: Beside, *, context: int, pause: Callable[[], None], breadth
         pause()
         session.read(text, rows=1, upto=upto)
     steps = _LEVELS if breadth else _STEPS
-    beside = head.open(session, length + steps * max(breadth, 1) + 1)
-    step_once = _level(head, beside, text, breadth) if breadth else _guess(head, beside, text)
+    # The first read has no guess, each of the steps + 1 behind it feeds those of the one before.
+    beside = head.open(session, length + (steps + 1) * max(breadth, 1))
+    step_once = stepper(head, beside, text, breadth=breadth)
     taken = []
     for step in range(steps + 2):
         pause()
@@ -65,6 +66,13 @@ class StepTimes:
         if key not in self._taken:
             self._taken[key] = time_steps(beside, context=context, pause=pause, breadth=breadth)
         return self._taken[key]
+
+
+def stepper(
+    head: Beside, beside: PairedSession, text: Sequence[int], *, breadth: int = 0
+) -> Callable[[], None]:
+    """What makes one more guess behind a text each time, or one more level of guesses."""
+    return _level(head, beside, text, breadth) if breadth else _guess(head, beside, text)
 
 
 def _guess(head: Beside, beside: PairedSession, text: Sequence[int]) -> Callable[[], None]:

@@ -273,9 +273,11 @@ class LaneMaker:
     def _session(
         self, at: At, role: Role, loaded: LoadedModel, opened: Callable[[int], Session]
     ) -> Session:
-        """A session that reads the target's ids, and has room for guesses beside each other."""
+        """A session that reads the target's ids, and has room for guesses beside each other where
+        the lane speculates.
+        """
         room = _within(self._room, loaded)
-        shape = tree_shape(self.settings)
+        shape = tree_shape(self.settings) if self._speculates(at) else None
         beside = shape.room(self.settings.draft_length) if shape else 0
         room = Room(room.needed + beside, room.wanted + beside)
         return self._opened(at, role, loaded, opened, ids=self.prompt_ids, room=room)

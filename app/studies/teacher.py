@@ -1,7 +1,7 @@
 """The target's own law of short texts: it reads every text that it can write, and says its chance.
 
 Each pass is as wide as the pass of a whole round, one row for the text's last token and one for
-each guess, as models may round passes of other widths otherwise.
+each guess (all of a tree's), as models may round passes of other widths otherwise.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import torch
 
 from app.decoding.sampling import Penalties, warp
 from app.models.session import Block, Session
+from app.run.tree_shape import pass_rows
 from app.studies.lanes import LaneMaker
 
 Text = tuple[int, ...]
@@ -41,9 +42,11 @@ class _Teacher:
         self._prompt = list(maker.prompt_ids)
         self._model = maker.pair.target.model
         self._sampling = maker.settings.sampling
-        self._drafted = maker.settings.draft_length
+        self._drafted = pass_rows(maker.settings, maker.settings.draft_length) - 1
+        """Guesses of a whole round."""
         self._length = maker.settings.max_new_tokens
-        self._session: Session = self._model.open(len(self._prompt) + 2 * self._drafted + 2)
+        room = len(self._prompt) + self._length + self._drafted
+        self._session: Session = self._model.open(room)
         self._session.read(self._prompt, rows=1)
         self._pause = pause
 
@@ -52,7 +55,8 @@ class _Teacher:
         if len(prefix) == self._length:
             yield prefix, chance
             return
-        row = self._row(prefix, min(len(prefix), 1), self._drafted)
+        start = max(min(len(prefix), 1), len(prefix) - self._drafted)
+        row = self._row(prefix, start, self._drafted)
         for token in row.nonzero().flatten().tolist():
             yield from self.texts((*prefix, token), chance * float(row[token]))
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from app.decoding.clock import clock_for
-from app.decoding.contracts import row_at
 from app.models.language_model import LanguageModel
 from app.models.paired_session import Beside
 from app.models.session import Block
+from app.studies.head_steps import stepper
 
 _LONGEST = 8
 """Tokens of the prompt that are read."""
 
 
-def warm_up(model: LanguageModel, prompt_ids: Sequence[int], *, width: int) -> None:
-    """Reads some of a prompt, then one token, then `width` at once, as a run will.
+def warm_up(
+    model: LanguageModel, prompt_ids: Sequence[int], *, width: int, branches: bool = False
+) -> None:
+    """Reads some of a prompt, then one token, then `width` at once, as a run will; guesses of one
+    level, if they are to be `branches`.
 
     Nothing is taken back, as a model may be unable to, and no position is behind the model's last.
     """
@@ -27,23 +32,31 @@ def warm_up(model: LanguageModel, prompt_ids: Sequence[int], *, width: int) -> N
     session = model.open(len(ids) + width + 1)
     session.read(ids, rows=1)
     session.read([*ids, ids[-1]], rows=1)
-    guesses = Block([0] * (width - 1), device=model.device)
-    session.read([*ids, *ids[-1:] * 2], guesses, rows=width)
+    session.read([*ids, *ids[-1:] * 2], _guesses(model, width - 1, branches=branches), rows=width)
     clock_for(model.device).wait()  # or the first lane would wait for what a card has still to do
 
 
-def warm_up_head(head: Beside, prompt_ids: Sequence[int]) -> None:
+def _guesses(model: LanguageModel, count: int, *, branches: bool) -> Block:
+    if not (branches and count):
+        return Block([0] * count, device=model.device)
+    block = Block(device=model.device)
+    tokens = torch.zeros(count, dtype=torch.long, device=model.device)
+    block.branch(tokens, torch.full_like(tokens, -1), levels=1)
+    return block
+
+
+def warm_up_head(head: Beside, prompt_ids: Sequence[int], *, breadth: int = 0) -> None:
     """Reads some of a prompt with a target and what guesses beside it, then two guesses, as a run
-    will.
+    will; two levels of them, the second behind so many guesses, where it has a `breadth`.
     """
     target = head.target
     room = max(target.context_length - 4, 1)
     ids = [*(token % target.rows for token in prompt_ids[: min(_LONGEST, room)]), 0, 0]
     session = head.open_target(len(ids) + 2)
     session.read(ids[:-1], rows=1)
-    beside = head.open(session, len(ids) + 2)
-    guesses = Block(device=target.device)
-    for _ in range(2):
-        guess = beside.read(ids, guesses, rows=1).logits[0].argmax()
-        guesses.append(row_at(head.ids, guess))
+    beside = head.open(session, len(ids) + max(breadth, 2))
+    step_once = stepper(head, beside, ids, breadth=breadth)
+    with torch.inference_mode():
+        for _ in range(2):
+            step_once()
     clock_for(target.device).wait()

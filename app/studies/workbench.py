@@ -51,7 +51,7 @@ from app.run.problems import Cancelled, ContextFull, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.rules import check_rule
 from app.run.settings import RunSettings
-from app.run.tree_shape import pass_rows
+from app.run.tree_shape import pass_rows, tree_shape
 from app.studies.audit import audit_lane
 from app.studies.conditions import watch
 from app.studies.conversation import Conversation
@@ -328,18 +328,22 @@ def _run_started(run: str, maker: LaneMaker) -> RunStarted:
 
 
 def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
-    """Runs both widths once with every model that the lanes will use."""
+    """Runs the widths of the lanes once with every model that they will use, and their trees."""
     report(Progress("warming up"))
-    pair, width = maker.pair, pass_rows(maker.settings, maker.settings.draft_length)
+    pair, settings, ids = maker.pair, maker.settings, maker.prompt_ids
     pause()
-    warm_up(pair.target.model, maker.prompt_ids, width=1 if maker.refusal else width)
     if maker.refusal:
+        warm_up(pair.target.model, ids, width=1)
         return
+    width = pass_rows(settings, settings.draft_length)
+    warm_up(pair.target.model, ids, width=width, branches=maker.branches)
     pause()
     if pair.draft is not None and maker.drafter == "model":
-        warm_up(pair.draft.model, maker.prompt_ids, width=1)
+        helped = Method.named(settings.method).draft_is_helped
+        warm_up(pair.draft.model, ids, width=settings.draft_length + 1 if helped else 1)
     if (beside := maker.beside) is not None:
-        warm_up_head(beside, maker.prompt_ids)
+        shape = tree_shape(settings)
+        warm_up_head(beside, ids, breadth=shape.breadth if shape else 0)
 
 
 def _ended(record: RunRecord, stop: Exception | None, held: Sequence[int | None]) -> RunEnded:

@@ -186,9 +186,9 @@ def test_every_pass_of_the_draft_is_timed_as_one():
     draft, target = ScriptedLM(next_is(counting)), ScriptedLM(next_is(counting))
     forward = draft.forward
 
-    def slow(*args):
+    def slow(*args, **named):
         clock.spend(0.25)
-        return forward(*args)
+        return forward(*args, **named)
 
     draft.forward = slow
     lane = make_lane([0], proposer=cascade(), max_new_tokens=41, clock=clock)

@@ -101,9 +101,9 @@ def test_the_passes_of_a_draft_are_timed_by_the_clock_of_its_own_device():
     target, draft = tiny_llama(1), tiny_llama(1)
     forward = draft.forward
 
-    def slow(*args):
+    def slow(*args, **named):
         there.spend(0.25)
-        return forward(*args)
+        return forward(*args, **named)
 
     draft.forward = slow
     made = lane(Sampling(), SECOND, draft_length=3, clock=here, draft_clock=there)

@@ -196,6 +196,39 @@ def test_after_each_round_what_is_held_is_what_a_fresh_pass_holds(pair, temperat
     assert kept > 0
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_the_head_holds_what_a_fresh_one_makes_of_the_text(pair, temperature):
+    # Nobody but the lane asks the sessions for anything here: the order of its passes is its own.
+    target = pair[0]
+    head = tiny_head(target, hears=1.0)
+    sampling = Sampling(temperature=temperature, top_k=4, seed=5)
+    lane = make_lane(
+        [3, 9, 27],
+        proposer=tree_of(head, target, sampling),
+        sampling=sampling,
+        draft_length=4,
+        max_new_tokens=40,
+    )
+    sessions = opened(target, head)
+    beside = sessions._sessions["head"]
+    kept = 0
+    for event in run_lane(decode(lane), sessions, lambda: None):
+        if isinstance(event, RoundCommitted):
+            held = beside.held
+            fresh = target.open(200, features=True)
+            fresh.read(lane.text.ids[: held - 1], rows=1)
+            anew = head.open(fresh, 200)
+            anew.read(lane.text.ids[:held], rows=1)
+            for mine, theirs in zip(pairs_of(beside), pairs_of(anew), strict=True):
+                assert torch.allclose(mine[:, :, : held - 1], theirs[:, :, : held - 1], atol=1e-4)
+            kept += event.round.count("accepted")
+    assert kept > 0
+
+
+def pairs_of(beside):
+    return beside._cache.keys, beside._cache.values
+
+
 def test_a_prompt_of_one_token_begins_with_a_plain_round(pair):
     found = decoded(pair, [3], draft_length=4, max_new_tokens=20)
     assert found.token_ids == plain(pair, [3], max_new_tokens=20).token_ids

@@ -103,9 +103,9 @@ def test_its_reads_are_of_a_token_each_from_the_first_round_on(tmp_path):
     fed = []
     forward = target.forward
 
-    def watched(ids, cache, rows):
+    def watched(ids, cache, rows, tree=None):
         fed.append((cache.depth, len(ids)))
-        return forward(ids, cache, rows)
+        return forward(ids, cache, rows, tree)
 
     target.forward = watched
     rounds = drafted(target, Sampling(), draft_length=3, tokens=12).rounds

@@ -75,6 +75,7 @@ def test_each_row_of_a_tree_is_the_row_of_its_own_branch(tmp_path, kind):
     model = loaded(tmp_path, kind)
     proof = prove_trees(model)
     assert proof.holds, proof.note
+    assert float(proof.note.split("(")[1].split(" of it")[0]) < 1e-3
     text = [(7 * place + 3) % 60 for place in range(WINDOW + 3)]
     ids = [4, 9, 4, 30, 8, 9, 17, 4, 22]
     parents = [-1, -1, 0, 0, 1, 2, 5, 3, 6]

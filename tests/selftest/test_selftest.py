@@ -187,7 +187,7 @@ def home(tmp_path, monkeypatch):
 
 def test_counts_and_law_are_proved(home):
     results = list(deep.checks(home))
-    assert [result.name for result in results] == ["counts", "law"]
+    assert [result.name for result in results] == ["counts", "law", "law of trees"]
     for result in results:
         assert not result.failed, result.line
         assert result.line.endswith("which is seen")

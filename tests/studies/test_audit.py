@@ -11,8 +11,10 @@ from app.decoding.contracts import Draws
 from app.decoding.sampling import pick
 from app.decoding.verifiers.exact import Exact
 from app.models.language_model import LanguageModel
+from app.models.session import Session
 from app.run.auditing import Audit, Audited, audit_words, auditable
 from app.run.events import At, FirstToken, RoundCommitted
+from app.run.preparation import preparation
 from app.run.problems import Cancelled, Problem
 from app.run.settings import RunSettings, Sampling
 from app.studies.audit import with_seed
@@ -25,6 +27,7 @@ METHODS = {
     "cascade": {"method": "cascade", "method_options": {"shortest": 1}},
     "early-exit": {"method": "early-exit"},
     "head": {"method": "head"},
+    "head-tree": {"method": "head-tree", "method_options": {"nodes": 6, "breadth": 2}},
     "ngram-else-head": {"method": "ngram-else-head", "method_options": {"shortest": 1}},
 }
 AT = At("audit", "speculative")
@@ -93,6 +96,27 @@ def test_the_law_is_that_of_the_model_alone(maker, tiny_bench):
         assert law[text] == pytest.approx(chance, rel=1e-3)
 
 
+@pytest.mark.parametrize(("nodes", "rows"), [(6, 7), (1, 2)])
+def test_the_law_is_read_in_passes_as_wide_as_a_round_over_a_tree(
+    tiny_bench, tiny, monkeypatch, nodes, rows
+):
+    # Two levels with two guesses each behind two: six, unless fewer are asked for.
+    tree = {"method": "head-tree", "method_options": {"nodes": nodes, "breadth": 2}}
+    settings = auditable(tiny(**tree))
+    pair = tiny_bench.loaded(preparation(settings), report=lambda _: None, pause=lambda: None)
+    widths = set()
+    sound = Session.read
+
+    def watched(session, text, block=None, *, rows, upto=None):
+        widths.add(len(block) + 1 if block else 0)
+        return sound(session, text, block, rows=rows, upto=upto)
+
+    monkeypatch.setattr(Session, "read", watched)
+    law = law_of_texts(_lane_maker(pair, settings), lambda: None)
+    assert widths == {0, rows}
+    assert sum(law.values()) == pytest.approx(1.0, abs=1e-9)
+
+
 def test_sessions_that_go_on_write_what_fresh_ones_write(maker):
     kept = maker.open_sessions(AT)
     for seed in range(25):
@@ -144,8 +168,8 @@ def test_a_text_at_the_edge_of_rounding_is_told_and_is_no_fault(audit, tiny, mon
     # Narrow passes round another token into the top-k, as they may in low precision.
     real = LanguageModel.forward
 
-    def rounds_by_width(self, ids, cache, rows):
-        logits = real(self, ids, cache, rows).clone()
+    def rounds_by_width(self, ids, cache, rows, tree=None):
+        logits = real(self, ids, cache, rows, tree).clone()
         if len(ids) == 1 and cache.length > 22:
             order = logits.argsort(dim=-1, descending=True)
             fifth, fourth = order[:, 4:5], order[:, 3:4]

@@ -2,8 +2,11 @@
 
 import msgspec
 import pytest
+import torch
 from recorded import started
 
+from app.decoding.contracts import Draft
+from app.models.session import Block
 from app.run.events import At, LaneStarted
 from app.run.figures import agreement
 from app.run.record import RunRecord
@@ -14,8 +17,8 @@ from toys import Guesses, ScriptedLM, make_lane, next_is, run, sessions
 class WidthDependent(ScriptedLM):
     """A24: two ids nearly tie at one token, and which is ahead depends on the width."""
 
-    def forward(self, ids, cache, rows):
-        logits = super().forward(ids, cache, rows)
+    def forward(self, ids, cache, rows, tree=None):
+        logits = super().forward(ids, cache, rows, tree)
         first = len(cache.ids) - rows
         for row in range(rows):
             if first + row + 1 == 8:
@@ -62,10 +65,10 @@ def test_a_near_tie_is_told_as_one():
 class HistoryDependent(ScriptedLM):
     """Two ids nearly tie, and which is ahead depends on the widths in which the text was read."""
 
-    def forward(self, ids, cache, rows):
+    def forward(self, ids, cache, rows, tree=None):
         passes = cache.__dict__.setdefault("passes", 0)
         cache.passes = passes + (len(ids) > 0)
-        logits = super().forward(ids, cache, rows)
+        logits = super().forward(ids, cache, rows, tree)
         first = len(cache.ids) - rows
         for row in range(rows):
             if first + row + 1 == 10:
@@ -81,6 +84,59 @@ def test_a_tie_that_only_the_widths_of_the_text_before_explain_is_told_as_one():
     found = find_divergence(model, record)
     assert found.index == 9
     assert found.tie
+
+
+class FormDependent(ScriptedLM):
+    """Two ids nearly tie, and which is ahead depends on whether they were read in a tree."""
+
+    def forward(self, ids, cache, rows, tree=None):
+        logits = super().forward(ids, cache, rows, tree)
+        for row in logits:
+            if row.argmax() == 40:
+                row[40], row[41] = 20.0, 20.0 + (-5e-4 if tree is None else 5e-4)
+        return logits
+
+
+class Branches:
+    """A proposer of trees: a wrong guess and then the right one, at each of three places."""
+
+    def propose(self, text, *, limit, round_):
+        levels = min(limit, 3)
+        block = Block()
+        for level in range(levels):
+            wrong_and_right = torch.tensor([5, (text[-1] + 1 + level) % 60])
+            block.branch(wrong_and_right, torch.tensor([2 * level - 1] * 2), levels=levels)
+        return Draft(block, source="guesses")
+        yield
+
+
+@pytest.mark.parametrize("start", range(31, 39))
+def test_a_tie_that_only_the_form_of_a_tree_explains_is_told_as_one(start):
+    model = FormDependent(next_is(counting))
+    fast = run(make_lane([start], proposer=Branches(), max_new_tokens=12), sessions(model))
+    slow = run(make_lane([start], max_new_tokens=12), sessions(model))
+    record = record_of(fast, slow, [start])
+    found = find_divergence(model, record)
+    assert (found.speculative.id, found.baseline.id) == (41, 40)
+    assert found.width == 7
+    assert found.tie
+
+
+def test_a_fault_in_a_tree_is_told_as_one():
+    # The rows of a tree see their neighbours' branches: no rounding explains that.
+    model = ScriptedLM(next_is(counting))
+    forward = model.forward
+
+    def unmasked(ids, cache, rows, tree=None):
+        logits = forward(ids, cache, rows, tree)
+        return logits.roll(1, 0) if tree is not None else logits
+
+    lane = make_lane([10], proposer=Branches(), max_new_tokens=12)
+    model.forward = unmasked
+    fast = run(lane, sessions(model))
+    model.forward = forward
+    slow = run(make_lane([10], max_new_tokens=12), sessions(model))
+    assert not find_divergence(model, record_of(fast, slow, [10])).tie
 
 
 def test_a_fault_is_told_as_one():

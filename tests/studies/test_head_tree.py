@@ -2,14 +2,17 @@
 
 import csv
 import io
+from functools import partialmethod
 
 import msgspec
 import pytest
 
 from app.appraisal.appraise import appraise
+from app.models.head_session import HeadSession
 from app.models.proofs import Proof
+from app.models.session import Session
 from app.reports.csv_report import csv_parts
-from app.run.events import RunStarted
+from app.run.events import At, RunStarted
 from app.run.figures import FIGURES, OF_TREES, figures_of
 from app.run.metrics import counts, same_text
 from app.run.preparation import preparation
@@ -17,7 +20,8 @@ from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import Sampling
 from app.run.tree_shape import TreeShape
-from app.studies.workbench import _check
+from app.studies.head_steps import time_steps
+from app.studies.workbench import _check, _lane_maker, _warm_up
 
 TREE = {"method": "head-tree", "method_options": {"nodes": 9, "breadth": 3}, "draft_length": 3}
 
@@ -55,6 +59,48 @@ def test_a_run_writes_the_baselines_text_and_its_figures_add_up(run_tiny):
     drafting = [round_ for round_ in fast.rounds if round_.drafted]
     mean = sum(round_.nodes for round_ in drafting) / len(drafting)
     assert FIGURES["nodes_per_loop"].value(record) == pytest.approx(mean)
+
+
+def test_notes_tell_how_far_apart_the_rows_of_branches_were(run_tiny):
+    told = "guesses that branch tried: each row as in its branch alone, but for rounding ("
+    assert any(told in note for note in run_tiny(**TREE).notes)
+    assert not any("branch" in note for note in run_tiny(method="head", draft_length=3).notes)
+
+
+def test_only_the_lane_that_guesses_has_room_for_trees(tiny_bench, tiny):
+    settings = tiny(**TREE)
+    pair = tiny_bench.loaded(preparation(settings), report=lambda _: None, pause=lambda: None)
+    maker = _lane_maker(pair, settings)
+    rooms = [
+        maker.open_sessions(At("r", lane))._sessions["target"].capacity - maker.capacity
+        for lane in ("baseline", "speculative")
+    ]
+    assert rooms == [0, 9]
+
+
+@pytest.mark.parametrize("breadth", [0, 1, 3, 32])
+def test_a_level_of_any_breadth_is_timed(tiny_bench, tiny, breadth):
+    settings = tiny(**TREE)
+    pair = tiny_bench.loaded(preparation(settings), report=lambda _: None, pause=lambda: None)
+    assert time_steps(pair.head, context=256, pause=lambda: None, breadth=breadth) > 0
+
+
+def test_trees_are_read_before_anything_is_timed(tiny_bench, tiny, monkeypatch):
+    settings = tiny(**TREE)
+    pair = tiny_bench.loaded(preparation(settings), report=lambda _: None, pause=lambda: None)
+    read = []
+
+    def watched(session, text, block=None, *, rows, upto=None, kind, sound):
+        branches = block is not None and block.tree is not None
+        read.append((kind, branches, len(block) if block is not None else 0))
+        return sound(session, text, block, rows=rows, upto=upto)
+
+    for kind, owner in (("target", Session), ("head", HeadSession)):
+        method = partialmethod(watched, kind=kind, sound=owner.read)
+        monkeypatch.setattr(owner, "read", method)
+    _warm_up(_lane_maker(pair, settings), report=lambda _: None, pause=lambda: None)
+    assert ("target", True, 9) in read  # as many as a tree of three levels has at most
+    assert ("head", True, 3) in read
 
 
 def test_figures_of_trees_are_shown_of_trees_only(run_tiny):

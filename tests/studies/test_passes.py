@@ -28,8 +28,8 @@ class Priced(ScriptedLM):
     def open(self, capacity):
         return Session(self, capacity)
 
-    def forward(self, ids, cache, rows):
-        logits = super().forward(ids, cache, rows)
+    def forward(self, ids, cache, rows, tree=None):
+        logits = super().forward(ids, cache, rows, tree)
         self.fed.append((len(ids), len(cache.ids)))
         turn = sum(width == len(ids) for width, _ in self.fed)
         self.clock.spend(self.price(len(ids), turn))

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from app.run.preparation import preparation
 from app.studies.warming import warm_up
+from app.studies.workbench import _lane_maker, _warm_up
 from toys import wrapped
 
 
@@ -31,7 +33,7 @@ def widths(model, monkeypatch):
     monkeypatch.setattr(
         model,
         "forward",
-        lambda ids, cache, rows: (seen.append(len(ids)), forward(ids, cache, rows))[1],
+        lambda ids, cache, rows, tree: (seen.append(len(ids)), forward(ids, cache, rows, tree))[1],
     )
     return seen
 
@@ -58,3 +60,14 @@ def test_a_state_that_cannot_be_taken_back_is_left_alone(monkeypatch):
     seen = widths(model, monkeypatch)
     warm_up(model, [1, 2, 3], width=1)
     assert seen == [3, 1, 1]
+
+
+@pytest.mark.parametrize(("method", "width"), [("draft-model", 1), ("cascade", 5)])
+def test_a_draft_model_reads_as_many_tokens_as_its_method_may_ask_for(
+    tiny_bench, tiny, monkeypatch, method, width
+):
+    settings = tiny(method=method, draft_length=4)
+    pair = tiny_bench.loaded(preparation(settings), report=lambda _: None, pause=lambda: None)
+    seen = widths(pair.draft.model, monkeypatch)
+    _warm_up(_lane_maker(pair, settings), report=lambda _: None, pause=lambda: None)
+    assert seen[-1] == width
