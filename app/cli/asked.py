@@ -68,10 +68,16 @@ def chosen_method(
     """
     method = Method.named(name or pair.method)
     filled = method.preset(preset) if preset is not None else None
-    options = options_of(method, given, own=filled.options if filled else None)
+    own = own_options(pair, method) | (filled.options if filled else {})
+    options = options_of(method, given, own=own)
     lengths = (draft_length, filled.draft_length if filled else None)
     length = next((length for length in lengths if length is not None), pair.draft_length)
     return method.name, options, length
+
+
+def own_options(pair: PairEntry, method: Method) -> dict[str, OptionValue]:
+    """What the pair says of a method's options: something of its own method alone."""
+    return pair.method_options if method.name == pair.method else {}
 
 
 def chosen_rule(

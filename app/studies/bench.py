@@ -90,14 +90,25 @@ def plan(
     prompts: Sequence[Prompt], ways: Sequence[tuple[str, int]], settings: RunSettings
 ) -> list[Planned]:
     """Every prompt in every way; a prompt's ways follow each other: drift hits them alike."""
+    found = ways_of(settings, ways)
     return [
-        Planned(
-            prompt,
-            msgspec.structs.replace(
-                settings, prompt=prompt.turns[0], method=method, draft_length=length
-            ),
-        )
+        Planned(prompt, msgspec.structs.replace(way, prompt=prompt.turns[0]))
         for prompt in prompts
+        for way in found
+    ]
+
+
+def ways_of(settings: RunSettings, ways: Sequence[tuple[str, int]]) -> list[RunSettings]:
+    """The settings with each method and draft length. Options are those of the settings' own
+    method; others take their defaults.
+    """
+    return [
+        msgspec.structs.replace(
+            settings,
+            method=method,
+            method_options=settings.method_options if method == settings.method else {},
+            draft_length=length,
+        )
         for method, length in ways
     ]
 
