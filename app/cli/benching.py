@@ -68,7 +68,7 @@ class _Study:
 
     def run(self, planned: Sequence[Planned], settings: RunSettings, longest: int) -> bool:
         """Runs what is left of the plan; whether Ctrl+C has ended it."""
-        from app.studies.bench import BrokenOff, bench_costs, run_bench
+        from app.studies.bench import BrokenOff, bench_costs, check_ways, run_bench
         from app.studies.workbench import Workbench
 
         self.costs = self._file.costs(settings, longest)
@@ -76,6 +76,7 @@ class _Study:
         with Interrupt() as interrupt, ProgressLine(remarks()) as progress:
             bench, show = Workbench(self._catalogue), Remaining(progress.show).show
             try:
+                check_ways(bench, planned, report=show, pause=interrupt.pause)
                 if left or self.costs is None:
                     self.costs = bench_costs(
                         bench, settings, longest, report=show, pause=interrupt.pause

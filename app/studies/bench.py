@@ -20,7 +20,7 @@ from app.run.record import RunRecord
 from app.run.settings import Message, RunSettings
 from app.studies.conversation import Conversation
 from app.studies.costing import costs_of
-from app.studies.workbench import Workbench
+from app.studies.workbench import Workbench, check_settings
 
 Report = Callable[[Progress], None]
 Pause = Callable[[], None]
@@ -89,8 +89,13 @@ class Planned:
 def plan(
     prompts: Sequence[Prompt], ways: Sequence[tuple[str, int]], settings: RunSettings
 ) -> list[Planned]:
-    """Every prompt in every way; a prompt's ways follow each other: drift hits them alike."""
+    """Every prompt in every way; a prompt's ways follow each other: drift hits them alike.
+
+    Raises Problem for a way that no pair could run.
+    """
     found = ways_of(settings, ways)
+    for way in found:
+        check_settings(way)
     return [
         Planned(prompt, msgspec.structs.replace(way, prompt=prompt.turns[0]))
         for prompt in prompts
@@ -142,6 +147,18 @@ def run_bench(
                 break
             one, done = one.with_record(record), done + 1
             yield BenchRun(one.prompt.id, one.prompt.category, record)
+
+
+def check_ways(
+    bench: Workbench, planned: Sequence[Planned], *, report: Report, pause: Pause
+) -> None:
+    """Tries every way that is left with the loaded pair, before the first is run. Raises Problem
+    for one that it cannot run, and Cancelled.
+    """
+    left = [one.settings for one in planned if one.next]
+    ways = {(way.method, way.draft_length): way for way in left}
+    for way in ways.values():
+        bench.check(way, report=report, pause=pause)
 
 
 def bench_costs(

@@ -65,6 +65,9 @@ from app.studies.warming import warm_up, warm_up_head
 Report = Callable[[Progress], None]
 Pause = Callable[[], None]
 
+_ANY_PROMPT = (0,)
+"""Stands for a prompt where it does not matter which."""
+
 
 class Workbench:
     """One pair at a time, one job at a time."""
@@ -145,7 +148,7 @@ class Workbench:
         As a turn of a conversation it goes on with what the turns before have read. Raises Problem
         and Cancelled only before RunStarted; later ones become RunEnded.
         """
-        _check(settings)
+        check_settings(settings)
         pair = self.loaded(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings, conversation)
         maker = self._with_earlier(maker, report=report, pause=pause)
@@ -153,13 +156,21 @@ class Workbench:
         for event in _events(run, maker, texts, costing=costing, report=report, pause=pause):
             emit(event)
 
+    def check(self, settings: RunSettings, *, report: Report, pause: Pause) -> None:
+        """Loads the pair of these settings. Raises Problem if it could not run them, whatever the
+        prompt, and Cancelled.
+        """
+        check_settings(settings)
+        pair = self.loaded(preparation(settings), report=report, pause=pause)
+        LaneMaker(pair, settings, _ANY_PROMPT, pair.target.model.context_length).check()
+
     def audit(self, wanted: Audit, *, report: Report, pause: Pause) -> Audited:
         """Compares what speculation writes with the target's own law.
 
         Raises Problem for what a person can mend, Cancelled for a stop before the first text.
         """
         wanted.check()
-        _check(wanted.settings)
+        check_settings(wanted.settings)
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
         maker = _lane_maker(pair, wanted.settings)
         maker = self._with_earlier(maker, report=report, pause=pause)
@@ -193,6 +204,14 @@ class Workbench:
         return said
 
 
+def check_settings(settings: RunSettings) -> None:
+    """Raises Problem for settings that no pair could run, before any model is loaded."""
+    settings.check()
+    Method.named(settings.method).filled(settings.method_options)
+    check_rule(settings)
+    check_lengths(settings)
+
+
 @contextmanager
 def _freeing(what: str) -> Iterator[None]:
     """Exhausted memory becomes a Problem; whatever stops the work, what it took is given back."""
@@ -203,14 +222,6 @@ def _freeing(what: str) -> Iterator[None]:
         release_frames(stop)
         collect()
         raise
-
-
-def _check(settings: RunSettings) -> None:
-    """Raises Problem for settings that no pair could run, before any model is loaded."""
-    settings.check()
-    Method.named(settings.method).filled(settings.method_options)
-    check_rule(settings)
-    check_lengths(settings)
 
 
 def _events(

@@ -17,7 +17,7 @@ from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import Sampling
 from app.run.tree_shape import TreeShape
-from app.studies.workbench import _check
+from app.studies.workbench import check_settings
 
 TREE = {"method": "head-tree", "method_options": {"nodes": 9, "breadth": 3}, "draft_length": 3}
 
@@ -85,19 +85,19 @@ def test_a_record_of_trees_is_read_again_and_its_tables_tell_of_them(run_tiny):
 def test_a_rule_for_chains_is_refused_with_those_that_work(tiny, rule):
     asked = {**TREE, "draft_length": 8}
     with pytest.raises(Problem, match="branch") as refused:
-        _check(tiny(**asked, rule=rule, sampling=Sampling(temperature=1.0)))
+        check_settings(tiny(**asked, rule=rule, sampling=Sampling(temperature=1.0)))
     assert "exact, coupled, sample-match, greedy" in refused.value.remedy
-    _check(tiny(**{**asked, "method": "head", "method_options": {}}, rule=rule))
+    check_settings(tiny(**{**asked, "method": "head", "method_options": {}}, rule=rule))
 
 
 def test_a_rule_that_is_greedy_at_temperature_0_may_be_asked_for_there(tiny):
-    _check(tiny(**TREE, rule="block"))
+    check_settings(tiny(**TREE, rule="block"))
 
 
 @pytest.mark.parametrize("policy", ["confidence", "entropy", "best"])
 def test_draft_lengths_that_look_at_single_guesses_are_refused(tiny, policy):
     with pytest.raises(Problem, match="branch") as refused:
-        _check(tiny(**TREE, draft_length_policy=policy))
+        check_settings(tiny(**TREE, draft_length_policy=policy))
     assert "fixed, heuristic" in refused.value.remedy
 
 
