@@ -258,6 +258,7 @@ METHODS: dict[str, Method] = {
             "Multi-token prediction",
             "The modules that the target was trained with guess further tokens ahead.",
             drafter="mtp",
+            options=_DRAWING,
         ),
     )
 }
