@@ -104,13 +104,14 @@ class Workbench:
         """
         pair = self.loaded(wanted, report=report, pause=pause)
         context = pair.target.model.context_length
+        opens_with = "mtp" if pair.mtp else self._catalogue.pair(wanted.pair).method
         return Prepared(
             pair=wanted.pair,
             target=pair.target.facts,
             draft=pair.drafter("model"),
             context_length=context,
             lossless=pair.exact,
-            notes=pair.notes(pair.drafts_with),
+            notes=pair.notes(Method.named(opens_with)),
             head=pair.drafter("head"),
         )
 

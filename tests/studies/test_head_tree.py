@@ -5,19 +5,22 @@ import io
 
 import msgspec
 import pytest
+import talking
 
 from app.appraisal.appraise import appraise
+from app.library.catalogue import Catalogue
+from app.library.entries import PairEntry
 from app.models.proofs import Proof
 from app.reports.csv_report import csv_parts
 from app.run.events import RunStarted
 from app.run.figures import FIGURES, OF_TREES, figures_of
 from app.run.metrics import counts, same_text
-from app.run.preparation import preparation
+from app.run.preparation import Prepare, preparation
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import Sampling
 from app.run.tree_shape import TreeShape
-from app.studies.workbench import check_settings
+from app.studies.workbench import Workbench, check_settings
 
 TREE = {"method": "head-tree", "method_options": {"nodes": 9, "breadth": 3}, "draft_length": 3}
 
@@ -126,3 +129,13 @@ def test_a_target_that_cannot_read_branches_writes_alone_and_says_why(tiny_bench
     assert isinstance(events[0], RunStarted)
     assert any("it cannot, in this test" in note for note in record.notes)
     assert counts(record.repetitions("speculative")[0]).drafted == 0
+
+
+def test_a_pair_that_opens_with_trees_says_before_a_run_that_its_target_reads_none():
+    loaded = talking.pair()
+    loaded.target.__dict__["trees"] = Proof(False, "its rows do not hold")
+    entry = PairEntry("toy", "Toy", "target", "head-tree", head="head")
+    bench = Workbench(Catalogue((), (entry,)))
+    bench.loaded = lambda *args, **kwargs: loaded
+    found = bench.prepare(Prepare("toy"), report=print, pause=lambda: None)
+    assert "Speculation is off: its rows do not hold." in found.notes
