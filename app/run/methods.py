@@ -28,6 +28,9 @@ class Method(Offer, frozen=True):
     branches: bool = False
     """Whether its guesses are a tree, with several at each place."""
 
+    several_a_pass: bool = False
+    """Whether a pass of its draft model may yield several guesses."""
+
     @staticmethod
     def named(name: str) -> Method:
         """The method of this name; Problem if there is none."""
@@ -161,6 +164,7 @@ METHODS: dict[str, Method] = {
             "A smaller model guesses; copies of the text guess for it, and it keeps those that it "
             "would have drawn. Its guesses are the same, its passes fewer.",
             drafter="model",
+            several_a_pass=True,
             options=(*_DRAWING, *_MATCH),
         ),
         Method(
