@@ -14,7 +14,7 @@ from app.decoding.contracts import Read, Unread
 from app.decoding.draft_length import Fixed
 from app.decoding.drivers import Sessions, run_lane
 from app.decoding.loop import LaneSetup, decode
-from app.decoding.proposers.draft_model import DraftModel
+from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.nothing import Nothing
 from app.decoding.verifiers import make_verifier
 from app.library.head_folder import MadeFor, check_head
@@ -190,7 +190,7 @@ def draft_model(
     stop=None,
 ) -> DraftModel:
     """The draft-model proposer on a CPU, for a target of this width."""
-    return DraftModel(
+    setup = DraftSetup(
         sampling=sampling,
         widths=DraftWidths(width, shared or width, rows or width),
         context=context,
@@ -200,6 +200,7 @@ def draft_model(
         shared_noise=shared_noise,
         stop=stop,
     )
+    return DraftModel(setup)
 
 
 class Guesses:

@@ -68,10 +68,16 @@ def chosen_method(
     """
     method = Method.named(name or pair.method)
     filled = method.preset(preset) if preset is not None else None
-    options = options_of(method, given, own=filled.options if filled else None)
+    own = own_options(pair, method) | (filled.options if filled else {})
+    options = options_of(method, given, own=own)
     lengths = (draft_length, filled.draft_length if filled else None)
     length = next((length for length in lengths if length is not None), pair.draft_length)
     return method.name, options, length
+
+
+def own_options(pair: PairEntry, method: Method) -> dict[str, OptionValue]:
+    """What the pair says of a method's options: something of its own method alone."""
+    return pair.method_options if method.name == pair.method else {}
 
 
 def chosen_rule(
@@ -127,12 +133,25 @@ def _read(file: Path) -> str:
 def bench_ways(
     pair: PairEntry, methods: str | None, draft_lengths: str | None
 ) -> list[tuple[str, int]]:
-    """Every method with every draft length. Raises Problem for one that there is not."""
+    """Every method with every draft length. Raises Problem for one that there is not, and for a
+    method whose draft model or head the pair does not name.
+    """
     names = [name.strip() for name in (methods or pair.method).split(",") if name.strip()]
     for name in names:
-        Method.named(name)
+        _refuse_lacking(pair, Method.named(name))
     lengths = [_length(part) for part in (draft_lengths or str(pair.draft_length)).split(",")]
     return list(dict.fromkeys((name, length) for name in names for length in lengths))
+
+
+def _refuse_lacking(pair: PairEntry, method: Method) -> None:
+    """Whether a target has modules of its own is seen when it is loaded; the rest the pair says."""
+    if method.drafter == "mtp" or pair.offers(method.drafter):
+        return
+    lacking = "draft head" if method.drafter == "head" else "draft model"
+    raise Problem(
+        f"The pair {pair.name!r} has no {lacking}, which the method {method.name!r} guesses with.",
+        "Choose another method, or a pair that has one: `foretoken models` lists them.",
+    )
 
 
 def _length(part: str) -> int:

@@ -71,7 +71,7 @@ class _Study:
         """Runs what is left of the plan; whether Ctrl+C has ended it. The costs of a method are
         measured anew where some of its runs are left.
         """
-        from app.studies.bench import BrokenOff, method_costs, run_bench, to_cost
+        from app.studies.bench import BrokenOff, check_ways, method_costs, run_bench, to_cost
         from app.studies.head_steps import StepTimes
         from app.studies.workbench import Workbench
 
@@ -84,6 +84,7 @@ class _Study:
             bench, show = Workbench(self._catalogue), Remaining(progress.show).show
             steps, pause = StepTimes(), interrupt.pause
             try:
+                check_ways(bench, planned, report=show, pause=pause)
                 for one in wanted:
                     if one.method in left or one.method not in self.costs:
                         costs = method_costs(bench, one, steps=steps, report=show, pause=pause)

@@ -18,6 +18,7 @@ from app.cli.asked import (
     chosen_pair,
     chosen_rule,
     options_of,
+    own_options,
     prompt_text,
 )
 from app.cli.auditing import run_audit
@@ -312,6 +313,8 @@ def bench(
     settings = RunSettings(
         pair=entry.name,
         prompt="",
+        method=entry.method,
+        method_options=entry.method_options,
         draft_length_policy=policy,
         draft_length_options=policy_options,
         rule=rule,
@@ -386,7 +389,7 @@ def audit(
         prompt=prompt,
         raw=raw,
         method=way.name,
-        method_options=options_of(way, option),
+        method_options=options_of(way, option, own=own_options(entry, way)),
         draft_length=draft_length,
         draft_length_policy=policy,
         draft_length_options=policy_options,

@@ -27,6 +27,7 @@ class RoundWatch:
         self.start = clock.now()
         self.passes = 0
         self.drafted = 0
+        """Guesses of the draft; while it is made, the passes that have made some of it."""
         self._marks = [clock.mark()]
         self._draft_spans: list[tuple[Any, Any, bool]] = []
 

@@ -72,24 +72,19 @@ def _ngram(setup: Setup) -> _Part:
 
 
 def _draft_model(setup: Setup) -> _Part:
-    settings = setup.settings
-    options = METHODS[settings.method].filled(settings.method_options)
     flags = [
         *("-md", _gguf(setup.draft)),
         *("--spec-type", "draft-simple"),
-        *("--spec-draft-n-max", str(settings.draft_length)),
+        *("--spec-draft-n-max", str(setup.settings.draft_length)),
     ]
-    drawn = not settings.sampling.greedy and options.get("draft_sampling", "target") != "argmax"
     changed = "llama.cpp's draft takes its likeliest token; it never draws."
-    return flags, [changed] if drawn else []
+    return flags, [changed] if _draws(setup.settings) else []
 
 
 def _head(setup: Setup) -> _Part:
-    settings = setup.settings
-    length = str(settings.draft_length)
+    length = str(setup.settings.draft_length)
     flags = ["-md", _gguf(setup.draft), "--spec-type", "draft-eagle3", "--spec-draft-n-max", length]
-    drawn = not settings.sampling.greedy
-    return flags, ["llama.cpp's guesses are the likeliest tokens."] if drawn else []
+    return flags, [_LIKELIEST] if _draws(setup.settings) else []
 
 
 def _ngram_else_head(setup: Setup) -> _Part:
@@ -104,8 +99,16 @@ def _ngram_else_head(setup: Setup) -> _Part:
 def _mtp(setup: Setup) -> _Part:
     length = str(setup.settings.draft_length)
     flags = ["--spec-type", "draft-mtp", "--spec-draft-n-max", length]
-    drawn = not setup.settings.sampling.greedy
-    return flags, ["llama.cpp's guesses are the likeliest tokens."] if drawn else []
+    return flags, [_LIKELIEST] if _draws(setup.settings) else []
+
+
+_LIKELIEST = "llama.cpp's guesses are the likeliest tokens."
+
+
+def _draws(settings: RunSettings) -> bool:
+    """Whether guesses are drawn here, and not the likeliest tokens anyway."""
+    options = METHODS[settings.method].filled(settings.method_options)
+    return not settings.sampling.greedy and options.get("draft_sampling", "target") != "argmax"
 
 
 _METHODS: Mapping[str, Callable[[Setup], _Part]] = {

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 import msgspec
 
 from app.run.events import ModelFacts
+from app.run.methods import METHODS
 from app.run.record import RunRecord
 from app.run.settings import RunSettings, Sampling
 
@@ -49,8 +50,10 @@ class Recipe(msgspec.Struct, frozen=True):
 
 
 def setup_of(record: RunRecord) -> Setup:
-    """The set-up of a run."""
-    draft = told(record.draft) if record.draft else ""
+    """The set-up of a run. Modules of the target are no model to be named."""
+    method = METHODS.get(record.settings.method)
+    own = method is not None and method.drafter == "mtp"
+    draft = told(record.draft) if record.draft and not own else ""
     return Setup(record.settings, told(record.target), draft)
 
 
@@ -72,10 +75,10 @@ def eagle(draft: str) -> str:
 
 def place_notes(setup: Setup) -> list[str]:
     """What to write in the place of models that no hub keeps."""
-    named = {setup.target: "target", setup.draft: "draft"}
+    named = [(setup.target, "target"), (setup.draft, "draft")]
     return [
         f"{name} stands for the {role}'s folder on your machine."
-        for name, role in named.items()
+        for name, role in named
         if name.startswith(PLACE)
     ]
 

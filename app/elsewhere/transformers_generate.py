@@ -110,7 +110,11 @@ def _early_exit(setup: Setup) -> _Part:
 
 
 def _mtp(setup: Setup) -> _Part:
-    arguments, changed = _lengths(setup.settings)
+    settings = setup.settings
+    options = METHODS[settings.method].filled(settings.method_options)
+    arguments, changed = _lengths(settings)
+    if not settings.sampling.greedy and options["draft_sampling"] != "target":
+        changed = [*changed, "The modules draw by the settings of the target there."]
     return {"use_mtp": True, **arguments}, changed
 
 

@@ -234,10 +234,10 @@ def _method_options(fields: Fields, method: str, sampling: Sampling) -> Options:
     if method == "suffix":
         found = {name: fields.get(field, USED[field].default) for field, name in SUFFIX.items()}
         return {**found, "offset": 0.0}
-    return {} if sampling.greedy else _drawing(fields, method, sampling)
+    return {} if sampling.greedy else _drawing(fields, sampling)
 
 
-def _drawing(fields: Fields, method: str, sampling: Sampling) -> Options:
+def _drawing(fields: Fields, sampling: Sampling) -> Options:
     """How the draft draws: by default it takes its likeliest token, else by the temperature alone.
 
     Source: `draft_sample_method` of that release.
@@ -246,13 +246,6 @@ def _drawing(fields: Fields, method: str, sampling: Sampling) -> Options:
     uncut = (sampling.top_k, sampling.top_p, sampling.min_p) == (0, 1.0, 0.0)
     if probabilistic and uncut:
         return {}
-    if not any(option.name == "draft_sampling" for option in methods.METHODS[method].options):
-        raise Problem(
-            f"draft_sample_method cannot be honoured: with {method!r} this version draws guesses "
-            "by the run's own sampling settings.",
-            'Write "probabilistic" and leave top-k, top-p and min-p as they are, or run at '
-            "temperature 0.",
-        )
     if probabilistic:
         return {"draft_sampling": "own", "draft_temperature": sampling.temperature}
     return {"draft_sampling": "argmax"}

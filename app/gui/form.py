@@ -320,6 +320,7 @@ class Form(QWidget):
             if method.name != "nothing" and pair.offers(method.drafter)
         )
         self.rows["method"].field.put(pair.method)
+        self._put_options("method", pair.method, pair.method_options)
         self.rows["draft_length"].field.put(pair.draft_length)
         policy, options = pair.draft_length_policy, pair.draft_length_options
         self.rows["draft_length_policy"].field.put(policy)

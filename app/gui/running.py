@@ -48,13 +48,14 @@ class Running(QObject):
             self._page.notice.show_trouble(problem.message, problem.remedy)
             return
         if private:
-            self.shown.keep_private(run)
+            self.shown.keep_private(run, settings)
         self.changed.emit()
 
     def again(self, record: RunRecord) -> None:
         """Runs the settings of a record."""
-        self._page.fill(record.settings)
-        self.start(record.settings, of=record.run)
+        settings = self.shown.asked(record)
+        self._page.fill(settings)
+        self.start(settings, of=record.run)
 
     def go_on(self) -> None:
         """Goes on where the run that is shown was cut off."""

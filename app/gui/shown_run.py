@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from app.gui.continuation import Earlier, can_continue, continued, with_text_of
 from app.gui.private_run import without_text
 from app.run.record import RunRecord
@@ -13,7 +15,7 @@ class ShownRun:
 
     def __init__(self) -> None:
         self.record: RunRecord | None = None
-        self._private: set[str] = set()
+        self._private: dict[str, RunSettings] = {}
         self._earlier: dict[str, Earlier] = {}
 
     @property
@@ -39,15 +41,22 @@ class ShownRun:
         if record is None:
             return None
         self._earlier[record.run] = with_text_of(record, self.earlier or Earlier())
-        return continued(record, fresh=fresh)
+        settings, asked = continued(record, fresh=fresh), self.asked(record)
+        return msgspec.structs.replace(settings, method_options=asked.method_options)
 
     def know(self, run: str, earlier: Earlier) -> None:
         """Takes in what was written up to the end of a run."""
         self._earlier[run] = earlier
 
-    def keep_private(self, run: str) -> None:
-        """Minds that no word of a run may be kept."""
-        self._private.add(run)
+    def keep_private(self, run: str, asked: RunSettings) -> None:
+        """Minds that no word of a run may be kept, and the settings that were asked for: it was
+        run with nothing to be kept of its text.
+        """
+        self._private[run] = asked
+
+    def asked(self, record: RunRecord) -> RunSettings:
+        """The settings of a run as they were asked for."""
+        return self._private.get(record.run, record.settings)
 
     def is_private(self, run: str) -> bool:
         """Whether no word of this run may be kept."""

@@ -97,6 +97,7 @@ class PairEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether the target has modules of its own for multi-token prediction; a pair whose method
     asks for them need not say so.
     """
+    method_options: dict[str, OptionValue] = {}
     draft_length: _DraftLength = 4
     draft_length_policy: str = "fixed"
     """What chooses each round's draft length, up to that."""

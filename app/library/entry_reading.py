@@ -89,10 +89,9 @@ class EntryReader:
     def pair(self, name: str, node: yaml.Node) -> PlacedPair:
         """The pair that a node describes, its models not yet looked for."""
         entry = self._checked(PairEntry, self._fields(name, node), node=node)
-        if entry.method not in METHODS:
-            message = f"There is no method {entry.method!r} for the pair {name!r}."
-            place = node_at(node, ["method"])
-            raise self.faulty(place, message, remedy=nearest(entry.method, METHODS))
+        self._offered(
+            entry.method, entry.method_options, METHODS, node, ("method", "method_options")
+        )
         self._offered(entry.rule, entry.rule_options, RULES, node, ("rule", "rule_options"))
         policy, options = entry.draft_length_policy, entry.draft_length_options
         fields = ("draft_length_policy", "draft_length_options")

@@ -80,17 +80,18 @@ class LoadedPair:
             return "mtp"
         return "model" if self.draft else "head" if self.head else "nothing"
 
-    def refusal(self, drafter: Drafter, *, branches: bool = False) -> str:
-        """Why this pair cannot speculate with this drafter; empty if it can. Whether the target can
+    def refusal(self, method: Method) -> str:
+        """Why this pair cannot speculate with this method; empty if it can. Whether the target can
         read guesses that branch is tried when it is first asked.
         """
+        drafter = method.drafter
         if not self.target.rewinding.holds:
             return f"Speculation is off: {self.target.rewinding.note}."
         if drafter == "model" and self.draft and not self.draft.rewinding.holds:
             return f"Speculation is off, for the draft model: {self.draft.rewinding.note}."
         if drafter == "early-exit" and (reason := why_no_early_exit(self.target.model)):
             return f"Speculation is off: the target cannot guess for itself, as {reason}."
-        if branches and not self.target.trees.holds:
+        if method.branches and not self.target.trees.holds:
             return f"Speculation is off: {self.target.trees.note}."
         return ""
 
@@ -138,15 +139,16 @@ class LoadedPair:
                 "anew).",
             )
 
-    def notes(self, drafter: Drafter, *, branches: bool = False) -> tuple[str, ...]:
-        """What to know before trusting a figure of a run with this drafter."""
+    def notes(self, method: Method) -> tuple[str, ...]:
+        """What to know before trusting a figure of a run with this method."""
+        drafter = method.drafter
         of_drafter = {"model": self.draft_warnings, "head": self.head_warnings}
         found = [*of_drafter.get(drafter, ()), *self.warnings, *self.target.notes]
         if drafter == "model" and self.draft is not None and self.draft is not self.target:
             found += self.draft.notes
-        refusal = self.refusal(drafter, branches=branches)
+        refusal = self.refusal(method)
         found += [refusal] if refusal else []
-        if branches and not refusal:
+        if method.branches and not refusal:
             found.append(f"Of the target, {self.target.trees.note}.")
         if not self.exact:
             found.append(f"Not exactly lossless: {self.target.rows.note}.")

@@ -15,7 +15,7 @@ from app.run.record import RunRecord
 
 _FIELDS: dict[str, str] = {
     "Abandoned.at": "Which repetition gave the round up.",
-    "Abandoned.drafted": "Guesses that had been made.",
+    "Abandoned.drafted": "Guesses of its draft, or the passes over one that was not whole yet.",
     "Abandoned.type": "The kind of event that it was.",
     "Divergence.type": "The kind of event that it was.",
     "Divergence.run": "The run's own name.",

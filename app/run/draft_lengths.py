@@ -16,6 +16,9 @@ class LengthPolicy(Offer, frozen=True):
     reckons with one more row of a pass for each.
     """
 
+    counts_passes: bool = False
+    """Whether it reckons with one pass of the draft for each guess."""
+
     @staticmethod
     def named(name: str) -> LengthPolicy:
         """The policy of this name; Problem if there is none."""
@@ -84,6 +87,7 @@ LENGTH_POLICIES: dict[str, LengthPolicy] = {
                     10_000,
                 ),
             ),
+            counts_passes=True,
         ),
     )
 }
@@ -102,5 +106,12 @@ def check_lengths(settings: RunSettings) -> None:
         raise Problem(
             f"{policy.label!r} is for guesses that follow each other, and those of "
             f"{method.label!r} branch.",
+            f"Choose one of: {works}; or another method.",
+        )
+    if policy.counts_passes and method.several_a_pass:
+        works = ", ".join(one.name for one in LENGTH_POLICIES.values() if not one.counts_passes)
+        raise Problem(
+            f"{policy.label!r} reckons with a pass of the draft for each guess, and one of "
+            f"{method.label!r} may yield several.",
             f"Choose one of: {works}; or another method.",
         )

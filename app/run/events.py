@@ -271,6 +271,9 @@ class Abandoned(Struct, frozen=True, tag=True):
 
     at: At
     drafted: int
+    """Guesses of its draft; if that was not whole yet, the passes that had made some of it: one
+    each, but for drafts that branch, are copied in part, or are cut anew.
+    """
     seconds: float
 
 

@@ -27,8 +27,8 @@ class Method(Offer, frozen=True):
     """Whether its draft model may read another vocabulary than the target."""
     branches: bool = False
     """Whether its guesses are a tree, with several at each place."""
-    draft_is_helped: bool = False
-    """Whether its draft model reads several guesses a pass, as something else guesses for it."""
+    several_a_pass: bool = False
+    """Whether a pass of its draft model may yield several guesses."""
 
     @staticmethod
     def named(name: str) -> Method:
@@ -163,7 +163,7 @@ METHODS: dict[str, Method] = {
             "A smaller model guesses; copies of the text guess for it, and it keeps those that it "
             "would have drawn. Its guesses are the same, its passes fewer.",
             drafter="model",
-            draft_is_helped=True,
+            several_a_pass=True,
             options=(*_DRAWING, *_MATCH),
         ),
         Method(
@@ -261,6 +261,7 @@ METHODS: dict[str, Method] = {
             "Multi-token prediction",
             "The modules that the target was trained with guess further tokens ahead.",
             drafter="mtp",
+            options=_DRAWING,
         ),
     )
 }

@@ -23,7 +23,7 @@ from app.studies.conversation import Conversation
 from app.studies.head_steps import StepTimes
 from app.studies.lanes import LaneMaker
 from app.studies.run_costs import lane_costs
-from app.studies.workbench import Workbench
+from app.studies.workbench import Workbench, check_settings
 
 Report = Callable[[Progress], None]
 Pause = Callable[[], None]
@@ -92,15 +92,31 @@ class Planned:
 def plan(
     prompts: Sequence[Prompt], ways: Sequence[tuple[str, int]], settings: RunSettings
 ) -> list[Planned]:
-    """Every prompt in every way; a prompt's ways follow each other: drift hits them alike."""
+    """Every prompt in every way; a prompt's ways follow each other: drift hits them alike.
+
+    Raises Problem for a way that no pair could run.
+    """
+    found = ways_of(settings, ways)
+    for way in found:
+        check_settings(way)
     return [
-        Planned(
-            prompt,
-            msgspec.structs.replace(
-                settings, prompt=prompt.turns[0], method=method, draft_length=length
-            ),
-        )
+        Planned(prompt, msgspec.structs.replace(way, prompt=prompt.turns[0]))
         for prompt in prompts
+        for way in found
+    ]
+
+
+def ways_of(settings: RunSettings, ways: Sequence[tuple[str, int]]) -> list[RunSettings]:
+    """The settings with each method and draft length. Options are those of the settings' own
+    method; others take their defaults.
+    """
+    return [
+        msgspec.structs.replace(
+            settings,
+            method=method,
+            method_options=settings.method_options if method == settings.method else {},
+            draft_length=length,
+        )
         for method, length in ways
     ]
 
@@ -144,15 +160,24 @@ def run_bench(
             yield BenchRun(one.prompt.id, one.prompt.category, record)
 
 
+def check_ways(
+    bench: Workbench, planned: Sequence[Planned], *, report: Report, pause: Pause
+) -> None:
+    """Tries every way that is left with the loaded pair, before the first is run. Raises Problem
+    for one that it cannot run, and Cancelled.
+    """
+    left = [one.settings for one in planned if one.next]
+    ways = {(way.method, way.draft_length): way for way in left}
+    for way in ways.values():
+        bench.check(way, report=report, pause=pause)
+
+
 def to_cost(ways: Sequence[tuple[str, int]], settings: RunSettings) -> list[RunSettings]:
     """The settings whose costs a bench of these ways needs: each method with its longest drafts."""
     longest: dict[str, int] = {}
     for method, length in ways:
         longest[method] = max(length, longest.get(method, 0))
-    return [
-        msgspec.structs.replace(settings, method=method, draft_length=length)
-        for method, length in longest.items()
-    ]
+    return ways_of(settings, list(longest.items()))
 
 
 def method_costs(

@@ -74,7 +74,7 @@ class LaneMaker:
 
     def check(self) -> None:
         """Raises Problem now for a method or a rule that could not be made later."""
-        self.pair.check_vocabulary(Method.named(self.settings.method))
+        self.pair.check_vocabulary(self.method)
         self._setup(At("check", "speculative"))
 
     @property
@@ -94,19 +94,19 @@ class LaneMaker:
         return self.pair.exact and not is_lossy(self.settings)
 
     @property
-    def drafter(self) -> Drafter:
-        """What the run's method asks for guesses."""
-        return Method.named(self.settings.method).drafter
+    def method(self) -> Method:
+        """How the run guesses."""
+        return Method.named(self.settings.method)
 
     @property
-    def branches(self) -> bool:
-        """Whether the run's method guesses trees."""
-        return Method.named(self.settings.method).branches
+    def drafter(self) -> Drafter:
+        """What the run's method asks for guesses."""
+        return self.method.drafter
 
     @property
     def refusal(self) -> str:
         """Why this run's method cannot speculate with this pair; empty if it can."""
-        return self.pair.refusal(self.drafter, branches=self.branches)
+        return self.pair.refusal(self.method)
 
     @property
     def early_exit(self) -> EarlyExit | None:
@@ -117,7 +117,7 @@ class LaneMaker:
         settings = self.settings
         if self.drafter != "early-exit" or self.refusal:
             return None
-        options = Method.named(settings.method).filled(settings.method_options)
+        options = self.method.filled(settings.method_options)
         return EarlyExit(self.pair.target.model, int(options["exit_layer"]))
 
     @property
@@ -129,7 +129,7 @@ class LaneMaker:
     def notes(self) -> tuple[str, ...]:
         """What to know before trusting a figure of this run."""
         exits, mtp = self.early_exit, self.pair.mtp
-        found = [*self.pair.notes(self.drafter, branches=self.branches)]
+        found = [*self.pair.notes(self.method)]
         found += [f"Guessed by {exits.name}."] if exits else []
         if mtp is not None and self.drafter == "mtp" and not self.refusal:
             chained = mtp.note(self.settings.draft_length)
@@ -235,7 +235,7 @@ class LaneMaker:
     @property
     def _bridge(self) -> VocabularyBridge | None:
         """What a method for different vocabularies needs; None for any other."""
-        return self.pair.bridge if Method.named(self.settings.method).any_vocabulary else None
+        return self.pair.bridge if self.method.any_vocabulary else None
 
     @property
     def _room(self) -> Room:

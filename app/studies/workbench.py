@@ -66,6 +66,9 @@ from app.studies.warming import warm_up, warm_up_head
 Report = Callable[[Progress], None]
 Pause = Callable[[], None]
 
+_ANY_PROMPT = (0,)
+"""Stands for a prompt where it does not matter which."""
+
 
 class Workbench:
     """One pair at a time, one job at a time."""
@@ -102,13 +105,14 @@ class Workbench:
         """
         pair = self.loaded(wanted, report=report, pause=pause)
         context = pair.target.model.context_length
+        opens_with = "mtp" if pair.mtp else self._catalogue.pair(wanted.pair).method
         return Prepared(
             pair=wanted.pair,
             target=pair.target.facts,
             draft=pair.drafter("model"),
             context_length=context,
             lossless=pair.exact,
-            notes=pair.notes(pair.drafts_with),
+            notes=pair.notes(Method.named(opens_with)),
             head=pair.drafter("head"),
         )
 
@@ -148,7 +152,7 @@ class Workbench:
         As a turn of a conversation it goes on with what the turns before have read. Raises Problem
         and Cancelled only before RunStarted; later ones become RunEnded.
         """
-        _check(settings)
+        check_settings(settings)
         pair = self.loaded(preparation(settings), report=report, pause=pause)
         maker = _lane_maker(pair, settings, conversation)
         maker = self._with_earlier(maker, report=report, pause=pause)
@@ -157,13 +161,21 @@ class Workbench:
         for event in told:
             emit(event)
 
+    def check(self, settings: RunSettings, *, report: Report, pause: Pause) -> None:
+        """Loads the pair of these settings. Raises Problem if it could not run them, whatever the
+        prompt, and Cancelled.
+        """
+        check_settings(settings)
+        pair = self.loaded(preparation(settings), report=report, pause=pause)
+        LaneMaker(pair, settings, _ANY_PROMPT, pair.target.model.context_length).check()
+
     def audit(self, wanted: Audit, *, report: Report, pause: Pause) -> Audited:
         """Compares what speculation writes with the target's own law.
 
         Raises Problem for what a person can mend, Cancelled for a stop before the first text.
         """
         wanted.check()
-        _check(wanted.settings)
+        check_settings(wanted.settings)
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
         maker = _lane_maker(pair, wanted.settings)
         maker = self._with_earlier(maker, report=report, pause=pause)
@@ -197,6 +209,14 @@ class Workbench:
         return said
 
 
+def check_settings(settings: RunSettings) -> None:
+    """Raises Problem for settings that no pair could run, before any model is loaded."""
+    settings.check()
+    Method.named(settings.method).filled(settings.method_options)
+    check_rule(settings)
+    check_lengths(settings)
+
+
 @contextmanager
 def _freeing(what: str) -> Iterator[None]:
     """Exhausted memory becomes a Problem; whatever stops the work, what it took is given back."""
@@ -207,14 +227,6 @@ def _freeing(what: str) -> Iterator[None]:
         release_frames(stop)
         collect()
         raise
-
-
-def _check(settings: RunSettings) -> None:
-    """Raises Problem for settings that no pair could run, before any model is loaded."""
-    settings.check()
-    Method.named(settings.method).filled(settings.method_options)
-    check_rule(settings)
-    check_lengths(settings)
 
 
 def _events(
@@ -336,11 +348,12 @@ def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
         warm_up(pair.target.model, ids, width=1)
         return
     width = pass_rows(settings, settings.draft_length)
-    warm_up(pair.target.model, ids, width=width, branches=maker.branches)
+    method = Method.named(settings.method)
+    warm_up(pair.target.model, ids, width=width, branches=method.branches)
     pause()
     if pair.draft is not None and maker.drafter == "model":
-        helped = Method.named(settings.method).draft_is_helped
-        warm_up(pair.draft.model, ids, width=settings.draft_length + 1 if helped else 1)
+        several = settings.draft_length + 1 if method.several_a_pass else 1
+        warm_up(pair.draft.model, ids, width=several)
     if (beside := maker.beside) is not None:
         shape = tree_shape(settings)
         warm_up_head(beside, ids, breadth=shape.breadth if shape else 0)

@@ -67,7 +67,8 @@ def test_every_method_with_every_length_and_every_format(call, runs, questions, 
     paths = [tmp_path / f"bench.{suffix}" for suffix in ("json", "md", "csv", "html")]
     reports = [word for path in paths for word in ("--report", str(path))]
     done = call(
-        "bench", "--prompts", str(questions), "--methods", "ngram,draft-model",
+        "bench", "--pair", "embedded-nf4-draft", "--prompts", str(questions),
+        "--methods", "ngram,draft-model",
         "--draft-lengths", "1,2", "--temperature", "0.5", "--limit-per-category", "1",
         "--precision", "fp32", "--repeats", "2", "--max-new-tokens", "4", *reports,
     )  # fmt: skip
@@ -307,3 +308,23 @@ def test_a_report_that_cannot_be_written_is_told_before_anything_runs(call, runs
     done = call("bench", "--prompts", str(questions), *SHORT, "--report", "bench.doc")
     assert (done.code, runs) == (1, [])
     assert "suffix" in done.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("ngram,head-tree", "--rule", "block", "--temperature", "1"), "branch"),
+        (("ngram,head-tree", "--draft-length-policy", "best"), "branch"),
+        (("ngram,head", "--rule", "fly", "--rule-option", "window=2"), "drafts longer than 2"),
+        (("ngram,draft-model",), "'embedded' has no draft model"),
+        (("ngram,head", "--pair", "embedded-nf4-draft"), "'embedded-nf4-draft' has no draft head"),
+        (("ngram,mtp",), "multi-token prediction"),
+    ],
+)
+def test_a_way_that_cannot_be_run_is_told_before_anything_runs(
+    call, runs, questions, monkeypatch, asked, said
+):
+    monkeypatch.setattr("app.studies.bench.costs_of", None)
+    done = call("bench", "--prompts", str(questions), "--draft-lengths", "2", "--methods", *asked)
+    assert (done.code, done.out, runs) == (1, "", [])
+    assert said in done.err

@@ -99,6 +99,29 @@ def test_a_preset_fills_in_what_is_not_given(call, workbench):
     assert workbench.settings.draft_length == 8  # the pair's own
 
 
+@pytest.fixture
+def own_pair(tmp_path):
+    """A pair of the user's own, which sets an option of its method."""
+    home = tmp_path / "home" / "config"
+    home.mkdir(parents=True)
+    (home / "models.yaml").write_text(
+        "pairs:\n  own:\n    title: Own\n    target: smollm2-135m-instruct\n    method: ngram\n"
+        "    method_options: {shortest: 3, match: first}\n"
+    )
+    return ("--pair", "own")
+
+
+def test_a_pairs_own_options_hold_for_what_is_not_given(call, workbench, own_pair):
+    call(*SAID, *own_pair)
+    assert workbench.settings.method_options == {"shortest": 3, "longest": 5, "match": "first"}
+    call(*SAID, *own_pair, "--option", "match=last")
+    assert workbench.settings.method_options == {"shortest": 3, "longest": 5, "match": "last"}
+    call(*SAID, *own_pair, "--method-preset", "transformers")
+    assert workbench.settings.method_options == {"shortest": 1, "longest": 2, "match": "first"}
+    call(*SAID, *own_pair, "--method", "early-exit")
+    assert workbench.settings.method_options["exit_layer"] == 0
+
+
 @pytest.mark.parametrize("method", ["ngram", "head"])
 def test_a_preset_that_there_is_not_is_told_of(method, call, workbench):
     done = call(*SAID, "--method", method, "--method-preset", "sglang")

@@ -8,6 +8,7 @@ from drafts import TableDraft, all_drafts, answered, warp_of
 
 from app.decoding.draft_stop import ConfidenceStop, EntropyStop
 from app.decoding.proposers.cascade import Cascade
+from app.decoding.proposers.draft_model import DraftSetup
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.verifiers import make_verifier
 from app.decoding.verifiers.block import BlockVerification
@@ -31,7 +32,7 @@ def cascade(sampling=Sampling(), *, width=64, shortest=1, prompt=13, **changes):
         "end_ids": (),
     }
     ngram = Ngram(shortest=shortest, longest=3, end_ids=())
-    return Cascade(ngram, sampling=sampling, **{**fixed, **changes})
+    return Cascade(ngram, DraftSetup(sampling=sampling, **{**fixed, **changes}))
 
 
 def decided(repetition):
@@ -126,20 +127,20 @@ def test_a_copy_that_is_kept_unasked_is_seen(monkeypatch):
     monkeypatch.setattr("app.decoding.proposers.cascade.warp", warp_of(table))
     text = [2, 1, 3, 2, 1]
     proposer = cascade(Sampling(temperature=1.0), width=4, prompt=len(text))
-    spoilt = KeepsCopies(proposer._ngram, **_made_of(4, len(text)))
+    spoilt = KeepsCopies(proposer._ngram, _made_of(4, len(text)))
     drafts = all_drafts(spoilt, TableDraft(table, len(text)), text, monkeypatch, laws=table)
     assert total_variation(law_of_drafts(Exact(), target, drafts), law_of_text(target)) > 1e-2
 
 
 def _made_of(width, prompt):
-    return {
-        "sampling": Sampling(temperature=1.0),
-        "widths": DraftWidths(width, width, width),
-        "context": 4096,
-        "device": torch.device("cpu"),
-        "prompt_length": prompt,
-        "end_ids": (),
-    }
+    return DraftSetup(
+        sampling=Sampling(temperature=1.0),
+        widths=DraftWidths(width, width, width),
+        context=4096,
+        device=torch.device("cpu"),
+        prompt_length=prompt,
+        end_ids=(),
+    )
 
 
 def counting(prefix):

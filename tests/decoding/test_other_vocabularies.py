@@ -11,7 +11,7 @@ import torch
 from scipy.stats import chi2
 
 from app.decoding.contracts import Read, Unread
-from app.decoding.proposers.draft_model import DraftModel
+from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.intersected import Intersected
 from app.decoding.proposers.retokenised import Retokenised
 from app.decoding.sampling import warp
@@ -35,9 +35,8 @@ TEXT = "the cat and the fat rat; a café, 日本語 and 🙂 too: 12 + 34 = 46!\
 
 
 def intersected(between, *, width, sampling=Sampling(), context=10**6, prompt_length=1, **more):
-    return Intersected(
+    setup = DraftSetup(
         sampling=sampling,
-        bridge=between,
         widths=DraftWidths(width, 0, 0),
         context=context,
         device=more.pop("device", CPU),
@@ -45,11 +44,12 @@ def intersected(between, *, width, sampling=Sampling(), context=10**6, prompt_le
         end_ids=more.pop("end_ids", ()),
         **more,
     )
+    return Intersected(setup, between)
 
 
 def retokenised(between, *, width, sampling=Sampling(), context=10**6, prompt_length=1):
     def writer(length):
-        return DraftModel(
+        setup = DraftSetup(
             sampling=sampling,
             widths=DraftWidths(width, width, width),
             context=context,
@@ -57,6 +57,7 @@ def retokenised(between, *, width, sampling=Sampling(), context=10**6, prompt_le
             prompt_length=length,
             end_ids=between.draft_ends,
         )
+        return DraftModel(setup)
 
     return Retokenised(writer, bridge=between, device=CPU, prompt_length=prompt_length)
 
@@ -333,7 +334,7 @@ def test_a_draft_of_little_context_leaves_the_target_alone(kinds, method):
     found = run(make_lane(prompt, proposer=guesser, **asked), sessions(*models, capacity=64))
     assert found.token_ids == plain.token_ids
     last = found.rounds[-1]
-    assert (last.drafted, last.outgrown) == (0, True)
+    assert (last.drafted, last.limited_by) == (0, "draft's context")
     assert found.rounds[0].drafted > 0
 
 

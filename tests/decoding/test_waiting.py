@@ -9,6 +9,7 @@ import torch
 
 from app.decoding.contracts import Draft, Read, TargetRows
 from app.decoding.loop import decode, draws_on
+from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.head_tree import HeadTree
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.suffix import Suffix
@@ -19,7 +20,7 @@ from app.models.pair import DraftWidths
 from app.models.session import Reading
 from app.run.rules import RULES
 from app.run.settings import Sampling
-from toys import DraftModel, FakeClock, Script, make_lane, next_is
+from toys import FakeClock, Script, make_lane, next_is
 
 META = torch.device("meta")
 WIDTH = 5000
@@ -47,7 +48,7 @@ def drafted(proposer) -> Draft:
 
 
 def draft_model(sampling: Sampling) -> DraftModel:
-    return DraftModel(
+    setup = DraftSetup(
         sampling=sampling,
         widths=DraftWidths(WIDTH, WIDTH, WIDTH),
         context=64,
@@ -55,6 +56,7 @@ def draft_model(sampling: Sampling) -> DraftModel:
         prompt_length=2,
         end_ids=[7],
     )
+    return DraftModel(setup)
 
 
 def head_tree(sampling: Sampling) -> HeadTree:

@@ -59,6 +59,17 @@ def test_published_heads(setup_with):
     assert flags_of(alone)["--spec-type"] == "draft-eagle3"
 
 
+@pytest.mark.parametrize("method", ["draft-model", "head", "mtp"])
+def test_a_draft_that_takes_its_likeliest_token_is_the_same_there(setup_with, method):
+    told = []
+    for how in ("target", "argmax"):
+        options = {"draft_sampling": how}
+        setup = setup_with(method=method, method_options=options, sampling=DRAWN)
+        setup = msgspec.structs.replace(setup, draft="org/Big_eagle3")
+        told.append([line for line in llama_cpp(setup).not_carried if "likeliest" in line])
+    assert (len(told[0]), told[1]) == (1, [])
+
+
 def test_sampling_keeps_the_order_that_it_has_here(setup_with):
     sampling = {**DRAWN, "top_k": 20, "min_p": 0.05, "presence_penalty": 0.5}
     flags = flags_of(setup_with(method="nothing", sampling=sampling, ignore_end_of_text=True))

@@ -5,7 +5,7 @@ import pytest
 from recorded import hostile_record, record_of, run_record
 
 from app.elsewhere.programs import PROGRAMS, recipe, recipes
-from app.elsewhere.setup import setup_of
+from app.elsewhere.setup import place_notes, setup_of
 from app.run.methods import METHODS
 from app.run.problems import Problem
 from app.run.rules import RULES, check_rule
@@ -74,3 +74,19 @@ def test_settings_of_another_version_are_refused_in_words():
     for one in recipes(record):
         assert one.text == ""
         assert one.not_carried == ("There is no method 'lookahead'.",)
+
+
+def test_a_targets_own_modules_are_no_model_to_be_named():
+    record = run_record(method="mtp")
+    record.draft = msgspec.structs.replace(record.target, name="MTP modules of X")
+    setup = setup_of(record)
+    assert setup.draft == ""
+    assert not any("MTP modules" in line for line in place_notes(setup))
+
+
+def test_a_model_that_is_both_is_told_of_as_both(setup_with):
+    setup = msgspec.structs.replace(setup_with(), target="path/to/x", draft="path/to/x")
+    assert [line.split("'s folder")[0].split()[-1] for line in place_notes(setup)] == [
+        "target",
+        "draft",
+    ]

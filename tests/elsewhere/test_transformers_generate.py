@@ -139,3 +139,13 @@ def test_what_does_not_carry_over_is_told(setup_with, fields, words):
 @pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.lossless])
 def test_at_temperature_0_no_lossless_rule_makes_a_difference(setup_with, rule):
     assert generate_arguments(setup_with(method="draft-model", rule=rule))[1] == []
+
+
+@pytest.mark.parametrize("method", ["draft-model", "early-exit", "mtp"])
+def test_a_draft_that_draws_by_settings_of_its_own_is_told_of(setup_with, method):
+    told = []
+    for how in ("target", "argmax"):
+        setup = setup_with(method=method, method_options={"draft_sampling": how}, sampling=DRAWN)
+        changed = generate_arguments(setup)[1]
+        told.append([line for line in changed if "by the settings of the target" in line])
+    assert (told[0], len(told[1])) == ([], 1)

@@ -34,6 +34,8 @@ CARRIED = [
     {"method": "suffix", "method_options": {"depth": 9, "factor": 2.0, "least_probability": 0.3},
      "draft_length": 9},
     {"method": "tli", "sampling": {}},
+    {"method": "mtp", "sampling": DRAWN},
+    {"method": "mtp", "method_options": {"draft_sampling": "argmax"}, "sampling": DRAWN},
 ]  # fmt: skip
 
 

@@ -8,8 +8,6 @@ from app.elsewhere import vllm_config
 from app.elsewhere.vllm_config import read_vllm
 from app.elsewhere.vllm_fields import AT_REST, EVERY, METHODS, NO_EFFECT, NOT_HERE, SAMPLING
 from app.run.methods import METHODS as OFFERED
-from app.run.methods import Method
-from app.run.options import Option
 from app.run.problems import Problem
 from app.run.settings import Sampling
 
@@ -20,15 +18,6 @@ DRAFT = {"method": "draft_model", "model": "a/small", "num_speculative_tokens": 
 
 def read(sampling=GREEDY, /, **fields):
     return read_vllm(json.dumps(fields), sampling)
-
-
-@pytest.fixture
-def draws(monkeypatch):
-    """A draft model whose guesses can be drawn in several ways."""
-    option = Option("draft_sampling", "", "", "target", choices=("target", "own", "argmax"))
-    kelvin = Option("draft_temperature", "", "", 1.0, 0.01, 10.0)
-    way = Method("draft-model", "", "", (option, kelvin), drafter="model")
-    monkeypatch.setitem(OFFERED, "draft-model", way)
 
 
 def test_the_example_of_vllms_documentation():
@@ -203,7 +192,6 @@ def test_a_draft_that_draws_by_the_temperature_is_the_one_here_without_cuts():
     assert read(DRAWN, **DRAFT, draft_sample_method="probabilistic").method_options == {}
 
 
-@pytest.mark.usefixtures("draws")
 def test_a_draft_that_draws_otherwise_is_told_so():
     assert read(DRAWN, **DRAFT).method_options == {"draft_sampling": "argmax"}
     cut = Sampling(temperature=0.7, top_p=0.9)
@@ -211,10 +199,18 @@ def test_a_draft_that_draws_otherwise_is_told_so():
     assert found == {"draft_sampling": "own", "draft_temperature": 0.7}
 
 
-def test_a_draft_that_cannot_draw_so_is_refused(monkeypatch):
-    monkeypatch.setitem(OFFERED, "draft-model", Method("draft-model", "", "", drafter="model"))
-    with pytest.raises(Problem, match="draft_sample_method cannot be honoured"):
-        read(DRAWN, **DRAFT)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"method": "mtp"},
+        {"method": "eagle3", "model": "org/eagle3"},
+        {"method": "draft_model", "model": "org/Small", "use_heterogeneous_vocab": True},
+    ],
+)
+def test_every_draft_takes_its_likeliest_token_unless_told_otherwise(given):
+    found = read(DRAWN, **given, num_speculative_tokens=1)
+    assert found.method_options == {"draft_sampling": "argmax"}
+    assert OFFERED[found.method].filled(found.method_options)["draft_sampling"] == "argmax"
 
 
 @pytest.mark.parametrize(

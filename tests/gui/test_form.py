@@ -433,6 +433,15 @@ def test_a_pairs_rule_comes_with_its_own_options_alone(form):
     assert settings(form).rule_options == RULES["fly"].filled({})
 
 
+def test_a_pairs_method_comes_with_its_own_options_alone(form):
+    form._option_rows["method", "early-exit"]["draft_sampling"].field.put("argmax")
+    options = {"exit_layer": 4}
+    target = "smollm2-135m-instruct"
+    pair = PairEntry("p", "A pair", target, "early-exit", method_options=options)
+    form.take_catalogue(msgspec.structs.replace(form._catalogue, pairs=(pair,)))
+    assert settings(form).method_options == METHODS["early-exit"].filled(options)
+
+
 def test_lossy_rules_say_so_where_they_are_chosen(form):
     field = form.rows["rule"].field
     offers = {field.itemData(i): field.itemText(i) for i in range(field.count())}

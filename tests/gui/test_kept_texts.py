@@ -91,6 +91,8 @@ def test_a_private_run_asks_that_nothing_be_kept_also_when_it_goes_on(window, cl
     window.page.prompt.private.setChecked(False)
     window.running.again(window.record)
     assert client.sent[-1].settings.method_options.get("keep", False) is False
+    # What the form shows is what was asked for: later runs keep their texts as before.
+    assert window.page.settings().method_options["keep"] is True
 
 
 def test_a_repeated_text_is_told_beside_the_verdict(window, client, play):

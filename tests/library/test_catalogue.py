@@ -470,6 +470,30 @@ def test_a_pairs_rule_is_checked(tmp_path: Path, lines: str, said: str) -> None:
     assert fault.line >= 12
 
 
+@pytest.mark.parametrize(
+    ("method", "options", "said"),
+    [
+        ("early-exit", "{exit_layers: 4}", "no option 'exit_layers'"),
+        ("early-exit", "{exit_layer: -1}", "from 0 to 1000"),
+        ("ngram", "{match: middle}", "one of: last, first, most-frequent"),
+    ],
+)
+def test_a_pairs_method_options_are_checked_where_they_stand(
+    tmp_path: Path, method: str, options: str, said: str
+) -> None:
+    start = f"  bad:\n    title: B\n    target: good\n    method: {method}\n"
+    text = GOOD + start + f"    method_options: {options}\n"
+    (fault,) = load(tmp_path, text).faults
+    assert said in fault.message
+    assert (fault.line, fault.column) == (len(text.splitlines()), len("    method_options: {"))
+
+
+def test_a_pair_brings_its_methods_options(tmp_path: Path) -> None:
+    own = "  own: {title: O, target: good, method: early-exit, method_options: {exit_layer: 4}}\n"
+    pair = load(tmp_path, GOOD + own).pair("own")
+    assert (pair.method, pair.method_options) == ("early-exit", {"exit_layer": 4})
+
+
 def test_a_pair_brings_its_rule(tmp_path: Path) -> None:
     lines = "rule: lenience, rule_options: {lenience: 1}"
     own = f"  own: {{title: O, target: good, method: ngram, {lines}}}\n"

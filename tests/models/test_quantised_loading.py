@@ -10,10 +10,12 @@ from app.models.loading import load
 from app.models.pair import LoadedPair
 from app.models.proofs import prove_rows_independent
 from app.run.identities import violations
+from app.run.methods import Method
 from app.run.preparation import Prepare
 from toys import Guesses, make_lane, run, sessions, tiny_llama
 
 CPU = torch.device("cpu")
+DRAFT = Method.named("draft-model")
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +74,9 @@ def test_such_a_pair_is_called_not_exactly_lossless(folder):
         return LoadedPair(Prepare("tiny"), target, draft, tokenizer=None)
 
     assert not pair(coupled, sound).exact
-    assert any("Not exactly lossless" in note for note in pair(coupled, sound).notes("model"))
+    assert any("Not exactly lossless" in note for note in pair(coupled, sound).notes(DRAFT))
     assert pair(sound, coupled).exact  # the draft may answer as it likes
-    assert not any("lossless" in note for note in pair(sound, coupled).notes("model"))
+    assert not any("lossless" in note for note in pair(sound, coupled).notes(DRAFT))
 
 
 def test_a_scale_over_a_whole_tensor_is_seen_in_a_layer_alone():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.run.draft_lengths import check_lengths
 from app.run.problems import Problem
 from app.run.rules import RULES, check_rule
 from app.run.settings import LONGEST_DRAFT, RunSettings, Sampling
@@ -43,3 +44,13 @@ def test_rates_that_are_none_are_refused_before_anything_is_loaded(rates):
     with pytest.raises(Problem, match="no acceptance rates"):
         check_rule(settings("synthetic", rates=rates))
     check_rule(settings("synthetic", rates="0.6, 0.5"))
+
+
+def test_a_policy_that_counts_passes_is_refused_where_one_yields_several_guesses():
+    def asked(method):
+        return RunSettings("pair", "prompt", method=method, draft_length_policy="best")
+
+    check_lengths(asked("draft-model"))
+    with pytest.raises(Problem, match="may yield several") as refused:
+        check_lengths(asked("cascade"))
+    assert "fixed, heuristic" in refused.value.remedy

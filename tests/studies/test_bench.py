@@ -10,7 +10,7 @@ from app.library.prompts_set import Prompt
 from app.run.events import RunEnded
 from app.run.problems import Cancelled, Problem
 from app.run.settings import Message, RunSettings
-from app.studies.bench import BrokenOff, plan, resumed, run_bench
+from app.studies.bench import BrokenOff, plan, resumed, run_bench, ways_of
 
 PROMPTS = [
     Prompt("p1", "chat", ("Say one two three, one two three.",)),
@@ -28,6 +28,12 @@ def test_every_prompt_in_every_way():
     ]
     assert planned[3].settings.prompt == "Write: x = 1"
     assert len({one.name for one in planned}) == 6
+
+
+def test_options_are_of_the_settings_own_method():
+    own = msgspec.structs.replace(SETTINGS, method="early-exit", method_options={"exit_layer": 1})
+    found = ways_of(own, [("early-exit", 2), ("ngram", 2)])
+    assert [one.method_options for one in found] == [{"exit_layer": 1}, {}]
 
 
 def test_ways_are_read_from_words(catalogue):

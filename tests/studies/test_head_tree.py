@@ -6,8 +6,11 @@ from functools import partialmethod
 
 import msgspec
 import pytest
+import talking
 
 from app.appraisal.appraise import appraise
+from app.library.catalogue import Catalogue
+from app.library.entries import PairEntry
 from app.models.head_session import HeadSession
 from app.models.proofs import Proof
 from app.models.session import Session
@@ -15,13 +18,13 @@ from app.reports.csv_report import csv_parts
 from app.run.events import At, RunStarted
 from app.run.figures import FIGURES, OF_TREES, figures_of
 from app.run.metrics import counts, same_text
-from app.run.preparation import preparation
+from app.run.preparation import Prepare, preparation
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import Sampling
 from app.run.tree_shape import TreeShape
 from app.studies.head_steps import time_steps
-from app.studies.workbench import _check, _lane_maker, _warm_up
+from app.studies.workbench import Workbench, _lane_maker, _warm_up, check_settings
 
 TREE = {"method": "head-tree", "method_options": {"nodes": 9, "breadth": 3}, "draft_length": 3}
 
@@ -131,19 +134,19 @@ def test_a_record_of_trees_is_read_again_and_its_tables_tell_of_them(run_tiny):
 def test_a_rule_for_chains_is_refused_with_those_that_work(tiny, rule):
     asked = {**TREE, "draft_length": 8}
     with pytest.raises(Problem, match="branch") as refused:
-        _check(tiny(**asked, rule=rule, sampling=Sampling(temperature=1.0)))
+        check_settings(tiny(**asked, rule=rule, sampling=Sampling(temperature=1.0)))
     assert "exact, coupled, sample-match, greedy" in refused.value.remedy
-    _check(tiny(**{**asked, "method": "head", "method_options": {}}, rule=rule))
+    check_settings(tiny(**{**asked, "method": "head", "method_options": {}}, rule=rule))
 
 
 def test_a_rule_that_is_greedy_at_temperature_0_may_be_asked_for_there(tiny):
-    _check(tiny(**TREE, rule="block"))
+    check_settings(tiny(**TREE, rule="block"))
 
 
 @pytest.mark.parametrize("policy", ["confidence", "entropy", "best"])
 def test_draft_lengths_that_look_at_single_guesses_are_refused(tiny, policy):
     with pytest.raises(Problem, match="branch") as refused:
-        _check(tiny(**TREE, draft_length_policy=policy))
+        check_settings(tiny(**TREE, draft_length_policy=policy))
     assert "fixed, heuristic" in refused.value.remedy
 
 
@@ -172,3 +175,13 @@ def test_a_target_that_cannot_read_branches_writes_alone_and_says_why(tiny_bench
     assert isinstance(events[0], RunStarted)
     assert any("it cannot, in this test" in note for note in record.notes)
     assert counts(record.repetitions("speculative")[0]).drafted == 0
+
+
+def test_a_pair_that_opens_with_trees_says_before_a_run_that_its_target_reads_none():
+    loaded = talking.pair()
+    loaded.target.__dict__["trees"] = Proof(False, "its rows do not hold")
+    entry = PairEntry("toy", "Toy", "target", "head-tree", head="head")
+    bench = Workbench(Catalogue((), (entry,)))
+    bench.loaded = lambda *args, **kwargs: loaded
+    found = bench.prepare(Prepare("toy"), report=print, pause=lambda: None)
+    assert "Speculation is off: its rows do not hold." in found.notes

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.library.prompts_set import Prompt
 from app.run.auditing import Audit, auditable
 from app.run.events import At
 from app.run.identities import violations
@@ -14,6 +15,7 @@ from app.run.preparation import preparation
 from app.run.problems import Problem
 from app.run.settings import RunSettings, Sampling
 from app.selftest.models import record_here
+from app.studies.bench import check_ways, plan
 from app.studies.conversation import Conversation
 from app.studies.workbench import _lane_maker
 from tongues import letter_tokenizer, letters, pieces, write_pair
@@ -117,3 +119,12 @@ def test_a_pair_without_a_draft_model_says_so(tiny_bench, tiny, method, monkeypa
     monkeypatch.setattr(tiny_bench, "loaded", lambda *args, **kwargs: alone)
     with pytest.raises(Problem, match="no draft model"):
         record_here(tiny_bench, tiny(method=method))
+
+
+def test_a_bench_tells_of_other_vocabularies_before_it_runs(bench):
+    ways = [("slem", 2), ("cascade", 2)]
+    prompts = [Prompt("p", "chat", ("the cat",))]
+    planned = plan(prompts, ways, settings("ngram"))
+    with pytest.raises(Problem, match="another vocabulary"):
+        check_ways(bench, planned, report=print, pause=lambda: None)
+    check_ways(bench, planned[:1], report=print, pause=lambda: None)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -13,7 +12,7 @@ from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.cascade import Cascade
 from app.decoding.proposers.count_trie import CountTrie
 from app.decoding.proposers.draft_head import DraftHead
-from app.decoding.proposers.draft_model import DraftModel
+from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.drawing import drawn_by
 from app.decoding.proposers.early_exit import EarlyExitDraft
 from app.decoding.proposers.head_tree import HeadTree
@@ -89,54 +88,50 @@ def _suffix(around: Surroundings, options: Options) -> Proposer:
 
 
 def _draft_model(around: Surroundings, options: Options) -> Proposer:
-    return DraftModel(**_of_draft(around, options))
+    return DraftModel(_of_draft(around, options))
 
 
 def _early_exit(around: Surroundings, options: Options) -> Proposer:
-    return EarlyExitDraft(**_of_draft(around, options))
+    return EarlyExitDraft(_of_draft(around, options))
 
 
 def _cascade(around: Surroundings, options: Options) -> Proposer:
-    return Cascade(_ngram(around, options), **_of_draft(around, options))
+    return Cascade(_ngram(around, options), _of_draft(around, options))
 
 
-def _of_draft(around: Surroundings, options: Options) -> dict[str, Any]:
-    """What every proposer that asks a draft model is made of."""
+def _of_draft(around: Surroundings, options: Options) -> DraftSetup:
     if around.widths is None or around.draft_device is None:
         raise _no_draft_model()
-    return {
-        "sampling": drawn_by(around.sampling, options),
-        "widths": around.widths,
-        "context": around.draft_context,
-        "device": around.draft_device,
-        "prompt_length": around.prompt_length,
-        "end_ids": around.end_ids,
-        "shared_noise": around.shared_noise,
-        "stop": around.stop,
-    }
+    return DraftSetup(
+        sampling=drawn_by(around.sampling, options),
+        widths=around.widths,
+        context=around.draft_context,
+        device=around.draft_device,
+        prompt_length=around.prompt_length,
+        end_ids=around.end_ids,
+        shared_noise=around.shared_noise,
+        stop=around.stop,
+    )
 
 
 def _intersected(around: Surroundings, options: Options) -> Proposer:
     if around.bridge is None:
         raise _no_draft_model()
-    return Intersected(**_of_draft(around, options), bridge=around.bridge)
+    return Intersected(_of_draft(around, options), around.bridge)
 
 
 def _retokenised(around: Surroundings, options: Options) -> Proposer:
-    widths, bridge, device = around.own_widths, around.bridge, around.draft_device
-    if widths is None or bridge is None or device is None:
+    own, bridge = around.own_widths, around.bridge
+    if own is None or bridge is None:
         raise _no_draft_model()
+    made, ends = _of_draft(around, options), bridge.draft_ends
 
     def writer(prompt_length: int) -> OneByOne:
-        return DraftModel(
-            sampling=drawn_by(around.sampling, options),
-            widths=widths,
-            context=around.draft_context,
-            device=device,
-            prompt_length=prompt_length,
-            end_ids=bridge.draft_ends,
-            stop=around.stop,
+        # What it draws is text, not guesses: noise of its own will do.
+        setup = replace(
+            made, widths=own, end_ids=ends, prompt_length=prompt_length, shared_noise=False
         )
+        return DraftModel(setup)
 
     return Retokenised(
         writer, bridge=bridge, device=around.device, prompt_length=around.prompt_length
@@ -144,15 +139,32 @@ def _retokenised(around: Surroundings, options: Options) -> Proposer:
 
 
 def _head(around: Surroundings, options: Options) -> Proposer:
+    return _of_head(_loaded_head(around), around, options, source="head")
+
+
+def _mtp(around: Surroundings, options: Options) -> Proposer:
+    if around.head is None:
+        raise Problem(
+            "This target's modules for multi-token prediction are not loaded.",
+            "Choose another method, or a target that has such modules.",
+        )
+    return _of_head(around.head, around, options, source="mtp")
+
+
+def _of_head(
+    head: LoadedHead | LoadedMtp, around: Surroundings, options: Options, *, source: str
+) -> DraftHead:
+    """A chain of what guesses from the target's features."""
     return DraftHead(
         sampling=drawn_by(around.sampling, options),
-        ids=_loaded_head(around).ids,
+        ids=head.ids,
         width=around.width,
         prompt_length=around.prompt_length,
         end_ids=around.end_ids,
         length=int(options.get("head_length", 0)),
         shared_noise=around.shared_noise,
         stop=around.stop,
+        source=source,
     )
 
 
@@ -179,24 +191,6 @@ def _loaded_head(around: Surroundings) -> LoadedHead | LoadedMtp:
 
 def _ngram_else_head(around: Surroundings, options: Options) -> Proposer:
     return InOrder([_ngram(around, options), _head(around, options)])
-
-
-def _mtp(around: Surroundings, options: Options) -> Proposer:
-    if around.head is None:
-        raise Problem(
-            "This target's modules for multi-token prediction are not loaded.",
-            "Choose another method, or a target that has such modules.",
-        )
-    return DraftHead(
-        sampling=around.sampling,
-        ids=around.head.ids,
-        width=around.width,
-        prompt_length=around.prompt_length,
-        end_ids=around.end_ids,
-        shared_noise=around.shared_noise,
-        stop=around.stop,
-        source="mtp",
-    )
 
 
 _MAKERS: dict[str, Callable[[Surroundings, Options], Proposer]] = {

@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 from itertools import takewhile
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from app.decoding.contracts import Asking, Draft, Read
-from app.decoding.proposers.draft_model import DraftModel
+from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.one_by_one import Guess, catch_up
 from app.decoding.sampling import warp
@@ -33,9 +32,9 @@ class Cascade(DraftModel):
 
     source = "cascade"
 
-    def __init__(self, ngram: Ngram, **of_draft: Any) -> None:
-        """`of_draft` is what a `DraftModel` takes; `ngram` guesses for it."""
-        super().__init__(**of_draft)
+    def __init__(self, ngram: Ngram, setup: DraftSetup) -> None:
+        """`ngram` guesses for the draft model."""
+        super().__init__(setup)
         self._ngram = ngram
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:

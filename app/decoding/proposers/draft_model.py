@@ -7,6 +7,7 @@ it is given, the run's own or another, and its law is handed on exactly as it wa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,29 +21,39 @@ from app.models.session import Block
 from app.run.settings import Sampling
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftSetup:
+    """What every proposer that asks a draft model is made of."""
+
+    sampling: Sampling
+    """What the draft draws by."""
+    widths: DraftWidths
+    context: int
+    """Tokens that the draft model can read, in its own ids."""
+    device: torch.device
+    """The draft model's."""
+    prompt_length: int
+    """In the ids of the text that it guesses behind."""
+    end_ids: Collection[int]
+    shared_noise: bool = False
+    """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
+    stop: DraftStop | None = None
+    """Ends drafts before their limit; None never does."""
+
+
 class DraftModel(OneByOne):
     """Drafts with the session of the role `draft`."""
 
     role = "draft"
     source = "draft-model"
 
-    def __init__(
-        self,
-        *,
-        sampling: Sampling,
-        widths: DraftWidths,
-        context: int,
-        device: torch.device,
-        prompt_length: int,
-        end_ids: Collection[int],
-        shared_noise: bool = False,
-        stop: DraftStop | None = None,
-    ) -> None:
-        super().__init__(device, end_ids, sampling=sampling, stop=stop)
-        self._draws = GuessDraws(sampling.seed, shared_noise)
-        self._widths = widths
-        self._context = context
-        self._penalties = Penalties(sampling, prompt_length)
+    def __init__(self, setup: DraftSetup) -> None:
+        sampling = setup.sampling
+        super().__init__(setup.device, setup.end_ids, sampling=sampling, stop=setup.stop)
+        self._draws = GuessDraws(sampling.seed, setup.shared_noise)
+        self._widths = setup.widths
+        self._context = setup.context
+        self._penalties = Penalties(sampling, setup.prompt_length)
 
     def limit(self, text: Sequence[int], limit: int) -> tuple[int, str]:
         """The limit, unless the draft cannot read the last token."""

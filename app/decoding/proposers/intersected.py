@@ -7,19 +7,16 @@ it. Penalties are those of the target's text, token by token.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from app.decoding.contracts import Asking
-from app.decoding.draft_stop import DraftStop
-from app.decoding.proposers.draft_model import DraftModel
-from app.models.pair import DraftWidths
+from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.models.retold import Retold
 from app.models.session import Block
 from app.models.vocabulary_bridge import VocabularyBridge
-from app.run.settings import Sampling
 
 
 class Intersected(DraftModel):
@@ -27,35 +24,17 @@ class Intersected(DraftModel):
 
     source = "tli"
 
-    def __init__(
-        self,
-        *,
-        sampling: Sampling,
-        bridge: VocabularyBridge,
-        widths: DraftWidths,
-        context: int,
-        device: torch.device,
-        prompt_length: int,
-        end_ids: Collection[int],
-        shared_noise: bool = False,
-        stop: DraftStop | None = None,
-    ) -> None:
-        """`context` counts the draft's own tokens; the prompt's length the target's."""
-        super().__init__(
-            sampling=sampling,
-            widths=widths,
-            context=context,
-            device=device,
-            prompt_length=prompt_length,
-            end_ids=end_ids,
-            shared_noise=shared_noise,
-            stop=stop,
-        )
+    def __init__(self, setup: DraftSetup, bridge: VocabularyBridge) -> None:
+        """The context of the set-up counts the draft's own tokens; its prompt's length the
+        target's.
+        """
+        super().__init__(setup)
         self._bridge = bridge
-        self._shared = bridge.on(device, widths.target_width)
+        self._shared = bridge.on(setup.device, setup.widths.target_width)
         self._own_ids = self._shared.own
         self._retold = Retold(bridge)
         self._known: list[int] = []
+        """The text of this round in the draft's ids; empty where they cannot write it."""
         self._guessed = Block()
         """The guesses of the round before; their ids have come home with its verdict."""
 
@@ -63,25 +42,23 @@ class Intersected(DraftModel):
         """Makes at most `limit` guesses, one pass each."""
         if len(self._guessed):
             self._fed.settle([self._bridge.own[token] for token in self._guessed.ids])
+        self._known = self._retold.follow(text)
         draft = yield from super().propose(text, limit=limit, round_=round_)
         self._guessed = draft.block
         return draft
 
     def limit(self, text: Sequence[int], limit: int) -> tuple[int, str]:
         """The limit, unless the draft's vocabulary cannot write the end of the text."""
-        self._known = self._retold.follow(text)
         if not self._known:
             return 0, "the draft model cannot write the end of the text"
         return limit, ""
 
     def room(self, text: Sequence[int]) -> int:
-        """What the draft model's context leaves behind the text in its own ids, as `limit` has
-        found them.
-        """
+        """What the draft model's context leaves behind the text in its own ids."""
         return self._context - len(self._known) + 1
 
     def readable(self, text: Sequence[int]) -> Sequence[int]:
-        """The text in the draft's ids, as `limit` has found it."""
+        """The text in the draft's ids."""
         return self._known
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
