@@ -170,6 +170,7 @@ class Workbench:
     def _with_earlier(self, maker: LaneMaker, *, report: Report, pause: Pause) -> LaneMaker:
         """The same maker, knowing what earlier runs wrote if its method copies from that."""
         if maker.refusal:
+            self._earlier.release_cleared()
             return maker
         target, settings = maker.pair.target.model, maker.settings
         found = self._earlier.found(target, settings, report=report, pause=pause)
@@ -190,6 +191,7 @@ class Workbench:
         models.clear()
         self._pair = None
         self._warm.release()
+        self._earlier.release()
         return said
 
 
