@@ -128,8 +128,8 @@ class EarlierTexts:
             self._forget(number)
         fresh = [number for number in numbers if number not in self._texts]
         if fresh:
-            texts = self._kept.texts(target, since=fresh[0])
-            self._count([one for one in texts if one.number in stay], report=report, pause=pause)
+            found = self._kept.texts(target, since=fresh[0])
+            self._count([one for one in found if one.number in stay], report=report, pause=pause)
         texts = self._texts.values()
         prompts = frozenset(text.prompt for text in texts)
         return Earlier(self._trie, len(texts), sum(len(text.ids) for text in texts), prompts)

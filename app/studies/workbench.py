@@ -117,8 +117,9 @@ class Workbench:
         Raises Problem and Cancelled; what had been read by then of a model is let go.
         """
         entry = self._catalogue.pair(wanted.pair)
-        if self._pair is not None and self._pair.wanted == wanted:
-            return self._pair
+        ready = self._pair.answering(wanted) if self._pair else None
+        if ready is not None:
+            return ready
         self._pair = None
         with _freeing(f"while {entry.title} was loaded"):
             self._pair = load_pair(

@@ -43,7 +43,7 @@ def test_numbers_are_never_used_again(kept):
     (first,) = list(kept.lengths("one"))
     kept.clear()
     kept.add("one", prompt=[], ids=[2], most=1)
-    assert list(kept.lengths("one"))[0] > first
+    assert next(iter(kept.lengths("one"))) > first
 
 
 def test_nothing_of_a_text_stays_in_the_file_once_it_was_let_go(kept):

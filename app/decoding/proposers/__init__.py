@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from app.decoding.proposers.suffix import Suffix
 from app.models.loaded_head import LoadedHead
 from app.models.loaded_mtp import LoadedMtp
 from app.models.pair import DraftWidths
+from app.models.retold import Retold
 from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.methods import Method
 from app.run.problems import Problem
@@ -50,8 +51,13 @@ class Surroundings:
     """The draft model's beside itself; None without one."""
     draft_context: int = 0
     """Tokens that the draft model can read, in the ids that it is given."""
+    draft_room: int | None = None
+    """Tokens that the draft's session holds, if that can be too few before its context is."""
     bridge: VocabularyBridge | None = None
     """Between the vocabularies of target and draft model; None without one."""
+    retold: Retold | None = None
+    """The text in the draft's own ids so far, for the proposer to go on with; None without a
+    bridge."""
     head: LoadedHead | LoadedMtp | None = None
     width: int = 0
     """Logits a row of the target."""
@@ -59,6 +65,8 @@ class Surroundings:
     """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
     stop: DraftStop | None = None
     """Ends drafts of a model or a head before their limit; None never does."""
+    prompt: Sequence[int] = ()
+    """The prompt's ids, for what copies from it to take in before the first round."""
     earlier: CountTrie | None = None
     """What earlier runs wrote, counted as deep as the method's option says; None for nothing."""
 
@@ -73,6 +81,7 @@ def _ngram(around: Surroundings, options: Options) -> Ngram:
         match=str(options["match"]),
         end_ids=around.end_ids,
         device=around.device,
+        prompt=around.prompt,
     )
 
 
@@ -85,6 +94,7 @@ def _suffix(around: Surroundings, options: Options) -> Proposer:
         end_ids=around.end_ids,
         earlier=around.earlier,
         device=around.device,
+        prompt=around.prompt,
     )
 
 
@@ -117,14 +127,19 @@ def _of_draft(around: Surroundings, options: Options) -> dict[str, Any]:
 
 
 def _intersected(around: Surroundings, options: Options) -> Proposer:
-    if around.bridge is None:
+    if around.bridge is None or around.retold is None:
         raise _no_draft_model()
-    return Intersected(**_of_draft(around, options), bridge=around.bridge)
+    return Intersected(
+        **_of_draft(around, options),
+        bridge=around.bridge,
+        retold=around.retold,
+        room=around.draft_room,
+    )
 
 
 def _retokenised(around: Surroundings, options: Options) -> Proposer:
     widths, bridge, device = around.own_widths, around.bridge, around.draft_device
-    if widths is None or bridge is None or device is None:
+    if widths is None or bridge is None or around.retold is None or device is None:
         raise _no_draft_model()
 
     def writer(prompt_length: int) -> OneByOne:
@@ -136,10 +151,15 @@ def _retokenised(around: Surroundings, options: Options) -> Proposer:
             prompt_length=prompt_length,
             end_ids=bridge.draft_ends,
             stop=around.stop,
+            room=around.draft_room,
         )
 
     return Retokenised(
-        writer, bridge=bridge, device=around.device, prompt_length=around.prompt_length
+        writer,
+        bridge=bridge,
+        retold=around.retold,
+        device=around.device,
+        prompt_length=around.prompt_length,
     )
 
 

@@ -37,11 +37,14 @@ class DraftModel(OneByOne):
         end_ids: Collection[int],
         shared_noise: bool = False,
         stop: DraftStop | None = None,
+        room: int | None = None,
     ) -> None:
+        """`context` is what the model can read; `room` what its session holds, if less."""
         super().__init__(device, end_ids, sampling=sampling, stop=stop)
         self._draws = GuessDraws(sampling.seed, shared_noise)
         self._widths = widths
         self._context = context
+        self._room = context if room is None else room
         self._penalties = Penalties(sampling, prompt_length)
 
     def limit(self, text: Sequence[int], limit: int) -> tuple[int, str]:
@@ -52,7 +55,19 @@ class DraftModel(OneByOne):
 
     def room(self, text: Sequence[int]) -> int:
         """What the draft model's context leaves: it reads the text, and each guess but the last."""
-        return self._context - len(text) + 1
+        return self._context - self.length(text) + 1
+
+    def length(self, text: Sequence[int]) -> int:
+        """Tokens of the text as the draft model reads it."""
+        return len(text)
+
+    def limits(self, text: Sequence[int], limit: int) -> tuple[int, str, int | None]:
+        """As for any; a session without room for more is no full context."""
+        limit, stop, room = super().limits(text, limit)
+        left = max(self._room - self.length(text) + 1, 0)
+        if left < limit:
+            return left, "the draft's session has no more room", room
+        return limit, stop, room
 
     def readable(self, text: Sequence[int]) -> Sequence[int]:
         """The text with ids that the draft cannot read replaced by 0: only acceptance suffers."""

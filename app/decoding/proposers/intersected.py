@@ -32,6 +32,7 @@ class Intersected(DraftModel):
         *,
         sampling: Sampling,
         bridge: VocabularyBridge,
+        retold: Retold,
         widths: DraftWidths,
         context: int,
         device: torch.device,
@@ -39,8 +40,11 @@ class Intersected(DraftModel):
         end_ids: Collection[int],
         shared_noise: bool = False,
         stop: DraftStop | None = None,
+        room: int | None = None,
     ) -> None:
-        """`context` counts the draft's own tokens; the prompt's length the target's."""
+        """`context` and `room` count the draft's own tokens; the prompt's length the target's.
+        `retold` may have followed a start of the text.
+        """
         super().__init__(
             sampling=sampling,
             widths=widths,
@@ -50,11 +54,12 @@ class Intersected(DraftModel):
             end_ids=end_ids,
             shared_noise=shared_noise,
             stop=stop,
+            room=room,
         )
         self._bridge = bridge
         self._shared = bridge.on(device, widths.target_width)
         self._own_ids = self._shared.own
-        self._retold = Retold(bridge)
+        self._retold = retold
         self._known: list[int] = []
         self._guessed = Block()
         """The guesses of the round before; their ids have come home with its verdict."""
@@ -74,11 +79,9 @@ class Intersected(DraftModel):
             return 0, "the draft model cannot write the end of the text"
         return limit, ""
 
-    def room(self, text: Sequence[int]) -> int:
-        """What the draft model's context leaves behind the text in its own ids, as `limit` has
-        found them.
-        """
-        return self._context - len(self._known) + 1
+    def length(self, text: Sequence[int]) -> int:
+        """Tokens of the text in the draft's own ids, as `limit` has found them."""
+        return len(self._known)
 
     def readable(self, text: Sequence[int]) -> Sequence[int]:
         """The text in the draft's ids, as `limit` has found it."""
