@@ -8,7 +8,7 @@ import typer
 
 from app import files
 from app.cli.screen import remarks, results, say
-from app.library.kept_texts import KeptSize, KeptTexts
+from app.library.kept_texts import IN_MEMORY, KeptSize, KeptTexts
 
 
 def texts(
@@ -34,4 +34,5 @@ def _show(sizes: list[KeptSize]) -> None:
     if not sizes:
         say(results(), "No text of an earlier run is kept.")
     else:
+        say(remarks(), IN_MEMORY)
         say(remarks(), "`foretoken texts --clear` lets them go.")

@@ -41,10 +41,10 @@ class Sessions:
         """Tokens that a role's session holds."""
         return self._sessions[role].held
 
-    def rewind(self, text: Sequence[int]) -> None:
-        """Forgets whatever is not the start of this text."""
-        for session in self._sessions.values():
-            session.unread(text)
+    def rewind(self, texts: Mapping[Role, Sequence[int]]) -> None:
+        """Forgets whatever is not the start of each role's own text."""
+        for role, session in self._sessions.items():
+            session.unread(texts[role])
 
     def answer(self, request: Request) -> Answer:
         """Runs the pass. Raises Problem when the device's memory is exhausted."""

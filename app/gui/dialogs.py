@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
 
-from app.library.kept_texts import KeptSize
+from app.library.kept_texts import IN_MEMORY, KeptSize
 from app.library.prompts import SUFFIXES
 from app.reports import FORMATS, suggested_name
 from app.run.record import RunRecord
@@ -106,7 +106,7 @@ def confirm_remove(
 def confirm_forget(parent: QWidget, sizes: Sequence[KeptSize]) -> bool:
     """Whether the texts that suffix decoding copies from are really to be let go."""
     told = [f"{one.target}: {one.texts} texts, {one.tokens} tokens" for one in sizes]
-    told += ["", "Suffix decoding copies from them; the history of runs is not touched."]
+    told += ["", IN_MEMORY, "Suffix decoding copies from them; the history of runs is not touched."]
     question = "Let go of all texts that are kept of earlier runs?"
     return _confirm(parent, "Kept texts", question, "\n".join(told), yes="Let go")
 

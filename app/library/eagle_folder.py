@@ -119,9 +119,16 @@ def check_eagle(folder: Path) -> tuple[EagleForm, tuple[WeightFile, ...]]:
 
 
 def size_of(form: EagleForm, files: tuple[WeightFile, ...]) -> HeadSize:
-    """The memory that the head takes."""
+    """The memory that the head takes for itself.
+
+    Embeddings of the target's shape are not among it: published heads carry a copy of the target's,
+    and where it is that, the target's own serve.
+    """
     elements = {name: place.elements for name, place in _tensors(files).items()}
-    read = [name for name in form.names if name not in ("d2t", "t2d")]
+    shared = {"d2t", "t2d"}
+    if form.hidden == form.target_hidden:
+        shared.add("embed_tokens.weight")
+    read = [name for name in form.names if name not in shared]
     return HeadSize(
         weights=sum(elements[form.names[name]] for name in read),
         kept=2 * form.shared_heads * form.head_size,

@@ -18,6 +18,14 @@ from app.run.problems import Problem
 
 PATIENCE = 15.0
 """Seconds that a process waits for another one's transaction."""
+MOST_TOKENS = 500_000
+"""Tokens that a run counts, at most: of the newest texts that are no more together."""
+MOST_BYTES = 200_000_000
+"""Memory that counting may take: texts that repeat each other take ten times as much a token as
+others, so that tokens alone do not bound it. Beyond it the older half of the texts goes."""
+IN_MEMORY = (
+    f"A run that copies from them counts the newest, in at most {MOST_BYTES // 10**6} MB of memory."
+)
 
 _LAYOUT = """
 CREATE TABLE IF NOT EXISTS texts (
@@ -57,13 +65,13 @@ class KeptTexts:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def numbers(self, target: str) -> list[int]:
-        """The numbers of a target's texts, the oldest first."""
+    def lengths(self, target: str) -> dict[int, int]:
+        """The tokens of each of a target's texts by its number, the oldest first."""
         with self._opened() as connection:
             rows = connection.execute(
-                "SELECT number FROM texts WHERE target = ? ORDER BY number", (target,)
+                "SELECT number, tokens FROM texts WHERE target = ? ORDER BY number", (target,)
             )
-            return [number for (number,) in rows]
+            return dict(rows.fetchall())
 
     def texts(self, target: str, *, since: int) -> list[KeptText]:
         """A target's texts from this number on, the oldest first."""

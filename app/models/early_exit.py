@@ -34,6 +34,8 @@ class EarlyExit:
             )
         self.target = target
         self.layers = layers or max(target.layers // 3, 1)
+        self.ids = torch.arange(target.width, device=target.device)
+        """The target's id of each token that can be guessed: every one."""
 
     @property
     def name(self) -> str:
@@ -44,11 +46,6 @@ class EarlyExit:
     def device(self) -> torch.device:
         """Where token ids have to lie."""
         return self.target.device
-
-    @property
-    def ids(self) -> Tensor:
-        """The target's id of each token that can be guessed: every one."""
-        return torch.arange(self.target.width, device=self.device)
 
     def open_target(self, capacity: int) -> Session:
         """An empty session of the target, whose cache the first layers share."""

@@ -54,8 +54,6 @@ class LanguageModel:
         """Weights, as many as the model has (a shared matrix counts once)."""
         self.kernel = ""
         """What computes the linear layers and the pass, where it is not transformers alone."""
-        self.early_exit: str | None = None
-        """Why its first layers cannot guess ahead of it: empty if they can, None if not tried."""
         self._inner = inner
         self._device = device
         self._lean: LeanDecoder | None = None
@@ -197,10 +195,11 @@ class LanguageModel:
         return logits[len(logits) - rows :]
 
     def _as_deep_as(self, cache: SequenceCache) -> AbstractContextManager[None]:
-        """Passes go through as many layers as the cache has. Raises RuntimeError where the model's
-        layers are not to be found.
+        """Passes go through as many layers as the cache has; a lean pass does so by itself.
+
+        Raises RuntimeError where the model's layers are not to be found.
         """
-        if cache.depth is None:
+        if cache.depth is None or self._lean is not None:
             return nullcontext()
         layers = LayerList.of(self._inner, self.layers)
         if layers is None:

@@ -26,7 +26,13 @@ from app.models.offload import (
     room_on_disk,
 )
 from app.models.precision import DTYPES, loading_arguments
-from app.models.proofs import Proof, prove_rewinding, prove_rows_independent, prove_trees
+from app.models.proofs import (
+    Proof,
+    prove_early_exit,
+    prove_rewinding,
+    prove_rows_independent,
+    prove_trees,
+)
 from app.models.stages import Stages, unseen
 from app.models.weight_reading import read_model
 from app.models.weights_note import weights_note
@@ -53,6 +59,11 @@ class LoadedModel:
     def trees(self) -> Proof:
         """Whether it reads guesses that branch as it reads each branch; tried when first asked."""
         return prove_trees(self.model)
+
+    @cached_property
+    def early_exit(self) -> Proof:
+        """Whether its first layers can guess ahead of it; tried when first asked."""
+        return prove_early_exit(self.model)
 
     @property
     def notes(self) -> tuple[str, ...]:

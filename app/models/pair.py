@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from app.models.language_model import LanguageModel
 from app.models.loaded_head import LoadedHead
 from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import LoadedModel
-from app.models.proofs import why_no_early_exit
 from app.models.tokenizer import Tokenizer
 from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.events import ModelFacts
@@ -48,6 +49,15 @@ class LoadedPair:
     """Between the vocabularies of target and draft model; None without a draft model."""
     mtp: LoadedMtp | None = None
     """The target's own modules, for the method that asks for them."""
+
+    def answering(self, wanted: Prepare) -> LoadedPair | None:
+        """This pair as it is wanted now, if nothing has to be loaded for that: one that has modules
+        for multi-token prediction is also one without. None if something has to.
+        """
+        if wanted == self.wanted:
+            return self
+        without = msgspec.structs.replace(self.wanted, mtp=False)
+        return replace(self, wanted=wanted, mtp=None) if wanted == without else None
 
     @property
     def end_ids(self) -> tuple[int, ...]:
@@ -89,7 +99,8 @@ class LoadedPair:
             return f"Speculation is off: {self.target.rewinding.note}."
         if drafter == "model" and self.draft and not self.draft.rewinding.holds:
             return f"Speculation is off, for the draft model: {self.draft.rewinding.note}."
-        if drafter == "early-exit" and (reason := why_no_early_exit(self.target.model)):
+        if drafter == "early-exit" and not self.target.early_exit.holds:
+            reason = self.target.early_exit.note
             return f"Speculation is off: the target cannot guess for itself, as {reason}."
         if method.branches and not self.target.trees.holds:
             return f"Speculation is off: {self.target.trees.note}."

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import cast, get_args
-
 import torch
 
 from app.library.catalogue import Catalogue
-from app.library.compatibility import report as compatibility
-from app.library.compatibility_report import CompatibilityReport
 from app.library.entries import ModelEntry, PairEntry
 from app.library.head_folder import HeadFacts, check_head, refuse_unfit
 from app.library.preflight import FolderFacts, check
 from app.library.sources import fetch
+from app.models.draft_wish import beside, wish_draft
 from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
@@ -21,11 +17,9 @@ from app.models.pair import LoadedPair
 from app.models.precision import settle_precision, why_not
 from app.models.stages import Pause, Report, Stages
 from app.models.tokenizer import Tokenizer
-from app.models.vocabulary_bridge import VocabularyBridge
 from app.models.warm import Kept, WarmModels, Wish
 from app.run.preparation import Prepare
 from app.run.problems import Damaged, DoesNotFit, Problem, release_frames
-from app.run.settings import Precision
 
 Settled = tuple[str, str]
 """A precision, and why it is that one if no one asked for it."""
@@ -55,20 +49,15 @@ def load_pair(
     target_wish = Wish(
         target_entry.title, target_folder, wanted.precision, device, wanted.allow_offload
     )
-    draft_warnings: tuple[str, ...] = ()
-    draft_wish, differs = None, ""
+    wished = None
     if entry.draft is not None:
         draft_entry = catalogue.model(entry.draft)
-        draft_folder = loader.folder(draft_entry, needs_tokenizer=False)
-        found = _compatible(target_folder, draft_folder)
-        draft_warnings, differs = found.warnings, found.reason if found.differs else ""
-        same = draft_folder.folder == target_folder.folder
-        draft_wish = Wish(
-            target_entry.title if same else draft_entry.title,
-            target_folder if same else draft_folder,
-            wanted.draft_precision or entry.draft_precision,
-            draft_device,
-            wanted.allow_offload,
+        wished = wish_draft(
+            target_wish,
+            loader.folder(draft_entry, needs_tokenizer=False),
+            name=draft_entry.title,
+            precision=wanted.draft_precision or entry.draft_precision,
+            device=draft_device,
         )
     head_warnings: tuple[str, ...] = ()
     head_facts = None
@@ -76,16 +65,16 @@ def load_pair(
         head_facts = loader.head(catalogue.model(entry.head))
         unfit = refuse_unfit(head_facts, target_folder)
         head_warnings = (unfit,) if unfit else ()
-    chosen = loader.make_room(target_wish, draft_wish)
+    chosen = loader.make_room(target_wish, wished.wish if wished else None)
     tokenizer = loader.tokenizer(target_wish)
     target, why = loader.load(target_wish, chosen)
     warnings = (f"{target.model.precision} is {why}.",) if why else ()
     draft, bridge = None, None
-    if draft_wish is not None:
+    if wished is not None:
         # The same weights in the same precision are loaded once, and are both.
-        draft_wish = beside(draft_wish, target.model.precision)
+        draft_wish = beside(wished.wish, target.model.precision)
         draft = loader.load(draft_wish, loader.settled(draft_wish))[0]
-        bridge = _bridge(target, draft, draft_folder, differs=differs)
+        bridge = wished.bridge(target, draft)
     head = warm.head(head_facts, target)
     mtp = loader.mtp(target) if wanted.mtp else None
     used = [one.model for one in (target, draft) if one is not None]
@@ -96,7 +85,7 @@ def load_pair(
         draft,
         tokenizer,
         warnings,
-        draft_warnings,
+        wished.warnings if wished else (),
         head,
         head_warnings,
         bridge,
@@ -194,17 +183,6 @@ def _hopeless(refusal: Problem, wish: Wish) -> bool:
     return isinstance(refusal, Damaged)
 
 
-def beside(draft: Wish, target: str) -> Wish:
-    """A draft model's wish: in the target's precision, unless another is wanted, it has one, or
-    the device that it goes to cannot take the target's.
-    """
-    if draft.precision is not None or draft.folder.quantised is not None:
-        return draft
-    if target not in get_args(Precision) or why_not(target, draft.device) is not None:
-        return draft
-    return replace(draft, precision=cast(Precision, target))
-
-
 def _refuse_untakable(
     wanted: Prepare, entry: PairEntry, device: torch.device, draft_device: torch.device
 ) -> None:
@@ -216,24 +194,3 @@ def _refuse_untakable(
         refusal = why_not(precision, device) if precision is not None else None
         if refusal is not None:
             raise refusal
-
-
-def _bridge(
-    target: LoadedModel, draft: LoadedModel, draft_folder: FolderFacts, *, differs: str
-) -> VocabularyBridge:
-    """What lies between the vocabularies of two loaded models."""
-    return VocabularyBridge(
-        target.folder,
-        draft_folder,
-        target_rows=min(target.model.width, target.model.rows),
-        draft_rows=min(draft.model.width, draft.model.rows),
-        differs=differs,
-    )
-
-
-def _compatible(target: FolderFacts, draft: FolderFacts) -> CompatibilityReport:
-    """What the two are to each other. Raises Problem if not even plain decoding can use them."""
-    found = compatibility(target.folder, draft.folder)
-    if not found.fits and not found.writes_plainly:
-        raise Problem(f"These two models cannot work as a pair: {found.reason}", found.remedy)
-    return found

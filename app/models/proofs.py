@@ -102,19 +102,12 @@ def prove_rows_independent(model: LanguageModel) -> Proof:
     return Proof(False, f"a row changes with the guesses after it (logits by up to {apart:.2g})")
 
 
-def why_no_early_exit(model: LanguageModel) -> str:
-    """Why the first layers of a model cannot guess ahead of it; empty if they can. Tried once."""
-    if model.early_exit is None:
-        model.early_exit = _tried_exit(model)
-    return model.early_exit
-
-
-def _tried_exit(model: LanguageModel) -> str:
+def prove_early_exit(model: LanguageModel) -> Proof:
     """Lets the first layers guess in the target's own cache, and compares what the target answers
     then with its answer where no one has guessed.
     """
     if model.layers < 2:
-        return "it has one layer"
+        return Proof(False, "it has one layer")
     ids, guesses = _ids(model, 5), _ids(model, 2, offset=150)
     try:
         plain = _behind_exit(model, ids, guesses, exits=False)
@@ -124,11 +117,12 @@ def _tried_exit(model: LanguageModel) -> str:
         raise
     except Exception as error:  # a model that is built otherwise may fail in any way
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return f"its first layers cannot be run alone ({reason})"
+        return Proof(False, f"its first layers cannot be run alone ({reason})")
     apart, unsteady = _distance(exited, plain), _distance(plain, again)
     if not _same(exited, plain) and apart > 2 * unsteady:
-        return f"its answers change where they have guessed (logits by up to {apart:.2g})"
-    return ""
+        note = f"its answers change where they have guessed (logits by up to {apart:.2g})"
+        return Proof(False, note)
+    return Proof(True, "an early exit tried: same answers where the first layers have guessed")
 
 
 def _behind_exit(

@@ -27,6 +27,13 @@ class Retold:
         self._handed: list[int] = []
         """The ids with the draft's opening, as they were handed out."""
 
+    def copy(self) -> Retold:
+        """Another that has followed the same text, and goes its own way from here."""
+        twin = Retold(self._bridge)
+        twin._read, twin._text = self._read, self._text
+        twin._ids, twin._ends, twin._handed = [*self._ids], [*self._ends], self._handed
+        return twin
+
     def follow(self, text: Sequence[int]) -> list[int]:
         """The draft's ids of a text of the target's; `text` begins with what was followed before.
 

@@ -68,7 +68,7 @@ def drawn(maker: LaneMaker, runs: int, *, report: Report, pause: Pause) -> Sampl
     for done in range(runs):
         if done % max(1, runs // _STEPS) == 0:
             report(Progress("auditing", done, runs, "texts"))
-        sessions.rewind(maker.prompt_ids)
+        sessions.rewind(maker.sessions.prompts)
         if not _draw(with_seed(maker, done), sessions, sample, pause=pause):
             break
     if not sample.texts:

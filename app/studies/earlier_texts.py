@@ -10,9 +10,10 @@ import hashlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from app.decoding.proposers.count_trie import CountTrie
-from app.library.kept_texts import KeptText, KeptTexts, prompt_hash
+from app.library.kept_texts import MOST_BYTES, MOST_TOKENS, KeptText, KeptTexts, prompt_hash
 from app.models.language_model import LanguageModel
 from app.run.events import Progress
 from app.run.flags import Flag
@@ -52,7 +53,8 @@ class Earlier:
             return f"Suffix decoding found no text of an earlier run to copy from. {added}"
         return (
             f"Suffix decoding could also copy from {_counted(self.texts, 'text')} of earlier runs "
-            f"({_counted(self.tokens, 'token')}). {added}"
+            f"({_counted(self.tokens, 'token')}, counted in {self.trie.byte_count / 1e6:.1f} MB of "
+            f"memory). {added}"
         )
 
     def repeats(self, record: RunRecord) -> Flag | None:
@@ -83,6 +85,26 @@ class EarlierTexts:
         self._trie = CountTrie(1)
         self._texts: dict[int, KeptText] = {}
         """What is counted, by number, the oldest first."""
+        self._since = 0
+        """The number of the first text that there was memory for."""
+
+    @property
+    def byte_count(self) -> int:
+        """The memory that is held, at most."""
+        return self._trie.byte_count
+
+    def release(self) -> None:
+        """Lets go of what is counted; what is kept stays, and can be counted again."""
+        self._begin(None, CountTrie(1))
+
+    def release_cleared(self) -> None:
+        """Lets go of what is counted where nothing is kept of it any more."""
+        try:
+            gone = self._of is not None and not self._kept.lengths(self._of[0])
+        except Problem:  # a run that needs no texts is as good without them
+            gone = True
+        if gone:
+            self.release()
 
     def found(
         self, model: LanguageModel, settings: RunSettings, *, report: Report, pause: Pause
@@ -93,16 +115,21 @@ class EarlierTexts:
         """
         options = _remembering(settings)
         if options is None:
+            self.release_cleared()
             return None
         target, depth = text_key(model), int(options["depth"])
-        numbers = self._kept.numbers(target)[-int(options["cached"]) :]
-        if self._of != (target, depth) or not self._can_follow(numbers):
-            self._of, self._trie, self._texts = (target, depth), CountTrie(depth), {}
+        numbers = _newest(self._kept.lengths(target), int(options["cached"]))
+        anew = self._since > max(numbers, default=0)  # the file was made anew, and its numbers too
+        if self._of != (target, depth) or anew or not self._can_follow(numbers):
+            self._begin((target, depth), CountTrie(depth))
+        numbers = [number for number in numbers if number >= self._since]
         stay = set(numbers)
         for number in [one for one in self._texts if one not in stay]:
-            self._trie.remove(self._texts.pop(number).ids)
-        since = next(reversed(self._texts), min(numbers, default=1) - 1) + 1
-        self._count(self._kept.texts(target, since=since), report=report, pause=pause)
+            self._forget(number)
+        fresh = [number for number in numbers if number not in self._texts]
+        if fresh:
+            found = self._kept.texts(target, since=fresh[0])
+            self._count([one for one in found if one.number in stay], report=report, pause=pause)
         texts = self._texts.values()
         prompts = frozenset(text.prompt for text in texts)
         return Earlier(self._trie, len(texts), sum(len(text.ids) for text in texts), prompts)
@@ -123,6 +150,7 @@ class EarlierTexts:
     def _can_follow(self, numbers: list[int]) -> bool:
         """Whether only the oldest texts are gone, and new ones stand behind the others."""
         counted = list(self._texts)
+        numbers = [number for number in numbers if number >= self._since]
         stay = [number for number in counted if number in set(numbers)]
         gone = len(counted) - len(stay)
         return stay == counted[gone:] and stay == numbers[: len(stay)]
@@ -133,8 +161,31 @@ class EarlierTexts:
             pause()
             if place % step == 0 and len(texts) > _STEPS:
                 report(Progress("counting earlier texts", place, len(texts), "texts"))
-            self._trie.add(text.ids)
-            self._texts[text.number] = text
+            self._add(text)
+            while self.byte_count > MOST_BYTES:
+                self._halve(pause)
+
+    def _halve(self, pause: Pause) -> None:
+        """Counts the newer half of the texts anew: taking one off frees little where another
+        repeats it.
+        """
+        texts = list(self._texts.values())
+        gone = (len(texts) + 1) // 2
+        self._trie, self._texts = CountTrie(self._trie.depth), {}
+        self._since = texts[gone - 1].number + 1
+        for text in texts[gone:]:
+            pause()
+            self._add(text)
+
+    def _add(self, text: KeptText) -> None:
+        self._trie.add(text.ids)
+        self._texts[text.number] = text
+
+    def _begin(self, of: tuple[str, int] | None, trie: CountTrie) -> None:
+        self._of, self._trie, self._texts, self._since = of, trie, {}, 0
+
+    def _forget(self, number: int) -> None:
+        self._trie.remove(self._texts.pop(number).ids)
 
 
 def text_key(model: LanguageModel) -> str:
@@ -142,6 +193,14 @@ def text_key(model: LanguageModel) -> str:
     files = (model.folder / name for name in ("tokenizer.json", "tokenizer.model"))
     meaning = next((file.read_bytes() for file in files if file.is_file()), b"")
     return f"{model.name}-{hashlib.sha256(meaning).hexdigest()[:12]}"
+
+
+def _newest(lengths: dict[int, int], most: int) -> list[int]:
+    """The numbers of the newest texts, at most so many, that are not too long together."""
+    newest = list(lengths)[-most:]
+    together = accumulate(lengths[number] for number in reversed(newest))
+    fit = sum(tokens <= MOST_TOKENS for tokens in together)
+    return newest[len(newest) - fit :]
 
 
 def _remembering(settings: RunSettings) -> dict[str, OptionValue] | None:

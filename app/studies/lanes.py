@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import msgspec
 
 from app.decoding.clock import Clock, clock_for
 from app.decoding.commit import Text
-from app.decoding.contracts import Proposer, Role, Verifier
+from app.decoding.contracts import Proposer, Verifier
 from app.decoding.draft_length import DraftLength, Fixed
 from app.decoding.drivers import Pause, Sessions, run_lane
 from app.decoding.loop import LaneEvent, LaneSetup, decode
 from app.decoding.proposers import Surroundings, make_proposer
+from app.decoding.proposers.nothing import Nothing
 from app.decoding.verifiers import make_verifier
 from app.models.early_exit import EarlyExit
-from app.models.loading import LoadedModel
 from app.models.pair import LoadedPair
-from app.models.paired_session import Beside, PairedSession
-from app.models.retold import Retold
-from app.models.session import Session
-from app.models.vocabulary_bridge import VocabularyBridge
+from app.models.paired_session import Beside
 from app.run.cost import PassCosts
 from app.run.events import At, LaneEnded
 from app.run.methods import Drafter, Method
 from app.run.rules import Rule, is_lossy
 from app.run.settings import RunSettings
-from app.run.tree_shape import tree_shape
-from app.studies.conversation import Conversation, Room
+from app.studies.conversation import Conversation
 from app.studies.earlier_texts import Earlier
+from app.studies.lane_sessions import LaneSessions, ToldPrompt
 from app.studies.lengths import make_draft_length, make_draft_stop
 
 
@@ -51,6 +47,8 @@ class LaneMaker:
     """What passes cost here, for a run that chooses its draft lengths by them."""
     earlier: Earlier | None = None
     """What earlier runs wrote, for a method that copies from it: the same for every lane."""
+    told: ToldPrompt = field(default_factory=ToldPrompt)
+    """The prompt in the draft's ids, kept from lane to lane."""
 
     def open(self, at: At, pause: Pause) -> Iterator[LaneEvent]:
         """The events of a lane; nothing runs before the first is asked for.
@@ -61,7 +59,22 @@ class LaneMaker:
 
     def open_sessions(self, at: At) -> Sessions:
         """Sessions for a lane, as `open` has them."""
-        return Sessions(self._sessions(at))
+        speculates = self._speculates(at)
+        beside = self.beside if speculates else None
+        return Sessions(self.sessions.open(at, beside, speculates=speculates))
+
+    @property
+    def sessions(self) -> LaneSessions:
+        """What opens sessions for its lanes."""
+        return LaneSessions(
+            self.pair,
+            self.settings,
+            self.prompt_ids,
+            self.context,
+            self.conversation,
+            self.conversation_tokens,
+            self.told,
+        )
 
     def run(self, at: At, sessions: Sessions, pause: Pause) -> Iterator[LaneEvent]:
         """The events of a lane in these sessions, which hold nothing but a start of the prompt."""
@@ -75,7 +88,9 @@ class LaneMaker:
     def check(self) -> None:
         """Raises Problem now for a method or a rule that could not be made later."""
         self.pair.check_vocabulary(self.method)
-        self._setup(At("check", "speculative"))
+        at = At("check", "speculative")
+        # The lane itself would have its proposer take the whole prompt in.
+        _ = self.rule, self._proposer(at, prompt=()), self._draft_length(at)
 
     @property
     def rule(self) -> Verifier:
@@ -140,8 +155,7 @@ class LaneMaker:
     @property
     def capacity(self) -> int:
         """Tokens that a session has to hold in this run."""
-        wanted = len(self.prompt_ids) + self.settings.max_new_tokens
-        return min(wanted, self.context)
+        return self.sessions.capacity
 
     @property
     def _end_ids(self) -> tuple[int, ...]:
@@ -165,7 +179,7 @@ class LaneMaker:
         return LaneSetup(
             at=at,
             text=text,
-            proposer=self._proposer(at),
+            proposer=self._proposer(at, prompt=self.prompt_ids),
             verifier=self.rule,
             draft_length=self._draft_length(at),
             sampling=settings.sampling,
@@ -185,29 +199,33 @@ class LaneMaker:
             return None
         return clock_for(draft.model.device)
 
-    def _proposer(self, at: At) -> Proposer:
+    def _proposer(self, at: At, *, prompt: tuple[int, ...]) -> Proposer:
+        """The lane's proposer, which has taken the prompt in where it copies from it."""
+        if not self._speculates(at):
+            return Nothing()
+        settings, sessions = self.settings, self.sessions
         exits = self.early_exit
         draft = exits.target if exits else self.pair.draft.model if self.pair.draft else None
-        draft_context = draft.context_length if draft else 0
         around = Surroundings(
-            sampling=self.settings.sampling,
+            sampling=settings.sampling,
             end_ids=self._end_ids,
             prompt_length=len(self.prompt_ids),
             device=self.pair.target.model.device,
             draft_device=draft.device if draft else None,
             widths=self.pair.exit_widths if exits else self.pair.widths,
             own_widths=self.pair.own_widths,
-            draft_context=self._draft_room.needed if self._bridge else draft_context,
-            bridge=self._bridge,
+            draft_context=draft.context_length if draft else 0,
+            draft_room=sessions.draft_room.needed if sessions.bridge else None,
+            bridge=sessions.bridge,
+            retold=sessions.retold,
             head=self.pair.beside(self.drafter),
             width=self.pair.target.model.width,
-            shared_noise=Rule.named(self.settings.rule).same_text,
-            stop=make_draft_stop(self.settings),
+            shared_noise=Rule.named(settings.rule).same_text,
+            stop=make_draft_stop(settings),
+            prompt=prompt,
             earlier=self.earlier.trie if self.earlier else None,
         )
-        if not self._speculates(at):
-            return make_proposer("nothing", {}, around)
-        return make_proposer(self.settings.method, self.settings.method_options, around)
+        return make_proposer(settings.method, settings.method_options, around)
 
     def _draft_length(self, at: At) -> DraftLength:
         if at.lane == "baseline":
@@ -215,101 +233,6 @@ class LaneMaker:
         if self.refusal:
             return Fixed(0, "speculation refused")
         return make_draft_length(self.settings, self.costs)
-
-    def _sessions(self, at: At) -> dict[Role, Session | PairedSession]:
-        pair = self.pair
-        beside = self.beside if self._speculates(at) else None
-        opened = beside.open_target if beside else pair.target.model.open
-        target = self._session(at, "target", pair.target, opened)
-        sessions: dict[Role, Session | PairedSession] = {"target": target}
-        if not self._speculates(at):
-            return sessions
-        if pair.draft is not None and self.drafter == "model":
-            sessions["draft"] = self._draft_session(at, pair.draft)
-        if isinstance(beside, EarlyExit):
-            sessions["draft"] = beside.open(target, target.capacity)
-        elif beside is not None:
-            sessions["head"] = self._head_session(at, beside, target)
-        return sessions
-
-    @property
-    def _bridge(self) -> VocabularyBridge | None:
-        """What a method for different vocabularies needs; None for any other."""
-        return self.pair.bridge if self.method.any_vocabulary else None
-
-    @property
-    def _room(self) -> Room:
-        """Tokens of the target in this run, and in its conversation."""
-        wanted = max(self.capacity, self.conversation_tokens)
-        return Room(needed=self.capacity, wanted=min(wanted, self.context))
-
-    def _draft_ids(self) -> tuple[int, ...]:
-        """The prompt as the draft model reads it."""
-        bridge = self._bridge
-        return tuple(Retold(bridge).follow(self.prompt_ids)) if bridge else self.prompt_ids
-
-    @property
-    def _draft_room(self) -> Room:
-        """As `_room`, in the draft's own tokens: in a text twice as many as the target's, or half
-        as many again as in the prompt, should they be that much shorter. Behind that the target
-        writes alone.
-        """
-        prompt, mine = len(self._draft_ids()), len(self.prompt_ids)
-        share = max(2.0, 1.5 * prompt / mine)
-        room = self._room
-        needed, wanted = (
-            prompt + math.ceil(share * (tokens - mine)) for tokens in (room.needed, room.wanted)
-        )
-        return _within(Room(needed, wanted), self.pair.draft)
-
-    def _draft_session(self, at: At, draft: LoadedModel) -> Session:
-        opened = draft.model.open
-        if self._bridge is None:
-            return self._session(at, "draft", draft, opened)
-        return self._opened(
-            at, "draft", draft, opened, ids=self._draft_ids(), room=self._draft_room
-        )
-
-    def _session(
-        self, at: At, role: Role, loaded: LoadedModel, opened: Callable[[int], Session]
-    ) -> Session:
-        """A session that reads the target's ids, and has room for guesses beside each other where
-        the lane speculates.
-        """
-        room = _within(self._room, loaded)
-        shape = tree_shape(self.settings) if self._speculates(at) else None
-        beside = shape.room(self.settings.draft_length) if shape else 0
-        room = Room(room.needed + beside, room.wanted + beside)
-        return self._opened(at, role, loaded, opened, ids=self.prompt_ids, room=room)
-
-    def _opened(
-        self,
-        at: At,
-        role: Role,
-        loaded: LoadedModel,
-        opened: Callable[[int], Session],
-        *,
-        ids: tuple[int, ...],
-        room: Room,
-    ) -> Session:
-        """An empty session, or the conversation's own."""
-        if self.conversation is None:
-            return opened(room.needed)
-        return self.conversation.session(
-            at, role, opened, rewinds=loaded.rewinding.holds, ids=ids, room=room
-        )
-
-    def _head_session(self, at: At, head: Beside, target: Session) -> PairedSession:
-        """A session beside the target's, which lasts as long as that does."""
-        if self.conversation is None:
-            return head.open(target, target.capacity)
-        return self.conversation.head_session(at, head, target, ids=self.prompt_ids)
-
-
-def _within(room: Room, loaded: LoadedModel | None) -> Room:
-    """As much of it as the model can hold."""
-    most = loaded.model.context_length if loaded else 0
-    return Room(min(room.needed, most), min(room.wanted, most))
 
 
 def _off_the_clock(pause: Pause, *clocks: Clock) -> Pause:

@@ -122,8 +122,9 @@ class Workbench:
         Raises Problem and Cancelled; what had been read by then of a model is let go.
         """
         entry = self._catalogue.pair(wanted.pair)
-        if self._pair is not None and self._pair.wanted == wanted:
-            return self._pair
+        ready = self._pair.answering(wanted) if self._pair else None
+        if ready is not None:
+            return ready
         self._pair = None
         with _freeing(f"while {entry.title} was loaded"):
             self._pair = load_pair(
@@ -186,6 +187,7 @@ class Workbench:
     def _with_earlier(self, maker: LaneMaker, *, report: Report, pause: Pause) -> LaneMaker:
         """The same maker, knowing what earlier runs wrote if its method copies from that."""
         if maker.refusal:
+            self._earlier.release_cleared()
             return maker
         target, settings = maker.pair.target.model, maker.settings
         found = self._earlier.found(target, settings, report=report, pause=pause)
@@ -206,6 +208,7 @@ class Workbench:
         models.clear()
         self._pair = None
         self._warm.release()
+        self._earlier.release()
         return said
 
 

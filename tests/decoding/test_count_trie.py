@@ -2,6 +2,7 @@
 
 import json
 import random
+import tracemalloc
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -32,6 +33,39 @@ def growing(text, depth):
     for token in text:
         grown.append(token)
     return trie, grown
+
+
+def nodes_of(trie):
+    """Every node but the root, one by one."""
+    pending, found = [trie.root], 0
+    while pending:
+        children = pending.pop().children.values()
+        found += len(children)
+        pending += children
+    return found
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=5),
+    st.integers(2, 6),
+)
+def test_the_number_of_nodes_is_that_of_a_recount_also_once_texts_are_taken_off(texts, depth):
+    trie = trie_of(texts, depth)
+    assert trie.nodes == nodes_of(trie)
+    while texts:
+        trie.remove(texts.pop(0))
+        assert trie.nodes == nodes_of(trie)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_no_node_takes_more_memory_than_is_told(copies):
+    drawn = random.Random(3)
+    texts = [tuple(drawn.randrange(50_000) for _ in range(400)) for _ in range(10)]
+    tracemalloc.start()
+    trie = trie_of(texts * copies, 24)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0.6 * trie.byte_count < taken < 1.1 * trie.byte_count
 
 
 def times(texts, run):

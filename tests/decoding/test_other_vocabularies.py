@@ -18,6 +18,7 @@ from app.decoding.sampling import warp
 from app.decoding.verifiers import make_verifier
 from app.library.preflight import check
 from app.models.pair import DraftWidths
+from app.models.retold import Retold
 from app.models.session import Block, Reading
 from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.identities import violations
@@ -44,10 +45,10 @@ def intersected(between, *, width, sampling=Sampling(), context=10**6, prompt_le
         end_ids=more.pop("end_ids", ()),
         **more,
     )
-    return Intersected(setup, between)
+    return Intersected(setup, between, Retold(between))
 
 
-def retokenised(between, *, width, sampling=Sampling(), context=10**6, prompt_length=1):
+def retokenised(between, *, width, sampling=Sampling(), context=10**6, prompt_length=1, room=None):
     def writer(length):
         setup = DraftSetup(
             sampling=sampling,
@@ -56,10 +57,13 @@ def retokenised(between, *, width, sampling=Sampling(), context=10**6, prompt_le
             device=CPU,
             prompt_length=length,
             end_ids=between.draft_ends,
+            room=room,
         )
         return DraftModel(setup)
 
-    return Retokenised(writer, bridge=between, device=CPU, prompt_length=prompt_length)
+    return Retokenised(
+        writer, bridge=between, retold=Retold(between), device=CPU, prompt_length=prompt_length
+    )
 
 
 def proposer(method, between, *, widths, sampling, **changes):

@@ -1,9 +1,16 @@
 """The proposer of suffix decoding: which text it copies from, and that the target's text stays."""
 
-import pytest
+import contextlib
+from unittest.mock import MagicMock
 
-from app.decoding.proposers.count_trie import CountTrie
+import pytest
+import torch
+
+from app.decoding.proposers import Surroundings, make_proposer
+from app.decoding.proposers.count_trie import CountTrie, GrowingText
+from app.decoding.proposers.match_places import LastPlaces
 from app.decoding.proposers.suffix import Suffix
+from app.models.pair import DraftWidths
 from app.run.identities import violations
 from app.run.metrics import counts
 from app.run.settings import Sampling
@@ -43,6 +50,37 @@ def test_the_higher_score_wins_and_this_text_wins_a_draw():
     assert (likelier.block.ids, likelier.source) == ([4], "suffix-earlier")
     own = drafted(suffix([[1, 2, 4], [1, 2, 5]]), here)
     assert (own.block.ids, own.source) == ([3, 9], "suffix")  # 1 to 1
+
+
+@pytest.mark.parametrize("method", ["suffix", "ngram", "cascade", "ngram-else-head"])
+def test_the_prompt_is_taken_in_before_the_first_round(method, monkeypatch):
+    prompt, taken = [1, 2, 3, 9, 1, 2], []
+    append, note = GrowingText.append, LastPlaces.note
+    monkeypatch.setattr(
+        GrowingText, "append", lambda text, token: (taken.append(token), append(text, token))
+    )
+    monkeypatch.setattr(
+        LastPlaces, "note", lambda *here, **of: (taken.append(here[2]), note(*here, **of))
+    )
+    around = Surroundings(
+        Sampling(),
+        end_ids=(),
+        prompt_length=len(prompt),
+        device=torch.device("cpu"),
+        draft_device=torch.device("cpu"),
+        widths=DraftWidths(10, 10, 10),
+        draft_context=64,
+        head=MagicMock(ids=torch.arange(10)),
+        width=10,
+        prompt=tuple(prompt),
+    )
+    proposer = make_proposer(method, {}, around)
+    assert taken
+    taken.clear()
+    asking = proposer.propose(prompt, limit=2, round_=0)
+    with contextlib.suppress(StopIteration):
+        next(asking)
+    assert taken == []
 
 
 def test_the_longer_the_match_the_more_is_guessed():

@@ -106,6 +106,18 @@ def test_sizes_come_from_config_and_header(tmp_path: Path) -> None:
     assert facts.stored == "F32"
 
 
+def test_a_copy_of_the_targets_embeddings_takes_no_memory_of_its_own(tmp_path: Path) -> None:
+    copied = check_head(first_version(tmp_path / "copied", VOCABULARY))
+    without = check_head(first_version(tmp_path / "without", VOCABULARY, own=False))
+    assert copied.size == without.size
+    own = {"embed_tokens.weight": torch.zeros(VOCABULARY, HIDDEN)}
+    narrow = third(tmp_path / "narrow", tensors=own, target_hidden=2 * HIDDEN)
+    alike = third(tmp_path / "alike", tensors=own)
+    reads = 3 * HIDDEN * HIDDEN  # what the wider target's features take more in fc
+    more = check_head(narrow).size.weights - check_head(alike).size.weights
+    assert more == VOCABULARY * HIDDEN + reads
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

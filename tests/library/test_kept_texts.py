@@ -21,7 +21,7 @@ def test_a_text_comes_back_as_it_was_kept(kept):
     kept.add("two", prompt=[5], ids=[4], most=9)
     kept.add("one", prompt=[], ids=[], most=9)
     again = KeptTexts(kept.path)
-    numbers = again.numbers("one")
+    numbers = list(again.lengths("one"))
     texts = again.texts("one", since=0)
     assert [text.number for text in texts] == numbers == sorted(numbers)
     assert [text.ids for text in texts] == [(1, 70_000, 3), ()]
@@ -35,15 +35,15 @@ def test_the_oldest_go_first_and_only_those_of_the_same_target(kept):
     for token in range(5):
         kept.add("one", prompt=[token], ids=[token], most=2)
     assert [text.ids for text in kept.texts("one", since=0)] == [(3,), (4,)]
-    assert len(kept.numbers("other")) == 1
+    assert len(kept.lengths("other")) == 1
 
 
 def test_numbers_are_never_used_again(kept):
     kept.add("one", prompt=[], ids=[1], most=1)
-    (first,) = kept.numbers("one")
+    (first,) = list(kept.lengths("one"))
     kept.clear()
     kept.add("one", prompt=[], ids=[2], most=1)
-    assert kept.numbers("one")[0] > first
+    assert next(iter(kept.lengths("one"))) > first
 
 
 def test_nothing_of_a_text_stays_in_the_file_once_it_was_let_go(kept):
@@ -77,7 +77,7 @@ def test_nothing_is_made_by_asking_how_much_is_kept(kept):
 def test_a_damaged_file_says_what_to_do_and_can_be_let_go(kept):
     kept.path.parent.mkdir()
     kept.path.write_bytes(b"no database" * 500)
-    for use in (kept.sizes, lambda: kept.numbers("one")):
+    for use in (kept.sizes, lambda: kept.lengths("one")):
         with pytest.raises(Problem, match="damaged") as found:
             use()
         assert "foretoken texts --clear" in found.value.remedy

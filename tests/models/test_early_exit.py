@@ -18,7 +18,7 @@ from app.models.early_exit import EarlyExit
 from app.models.first_layers import LayerList
 from app.models.loading import load
 from app.models.pair import DraftWidths
-from app.models.proofs import why_no_early_exit
+from app.models.proofs import prove_early_exit
 from app.models.session import Block
 from app.run.metrics import counts
 from app.run.problems import Problem
@@ -64,7 +64,7 @@ def behind(beside, text, guesses):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_layers_answer_as_a_model_that_has_no_others(kind, tmp_path):
     model, folder = loaded(tmp_path / "m", kind)
-    assert why_no_early_exit(model) == ""
+    assert prove_early_exit(model).holds
     guesses = [5, 9, 200]
     for layers in (1, 2):
         session = model.open(64)
@@ -196,9 +196,34 @@ def test_no_pass_of_the_first_layers_asks_the_device_for_a_value():
 
 def test_a_third_of_the_layers_guesses_unless_told_otherwise():
     for count, expected in ((2, 1), (3, 1), (30, 10), (32, 10)):
-        target = SimpleNamespace(layers=count, name="Target", device=CPU)
+        target = SimpleNamespace(layers=count, name="Target", device=CPU, width=7)
         assert EarlyExit(target).layers == expected
     assert EarlyExit(target, 31).name == "the first 31 of 32 layers of Target"
+
+
+def test_the_ids_that_can_be_guessed_are_made_once():
+    found = EarlyExit(tiny_llama(num_hidden_layers=3))
+    assert found.ids is found.ids
+    assert found.ids.tolist() == list(range(found.target.width))
+
+
+def test_the_lean_pass_guesses_without_cutting_the_layers_of_transformers(tmp_path, monkeypatch):
+    model, _ = loaded(tmp_path / "m")
+    assert model._lean is not None
+    session = model.open(64)
+    session.read(TEXT[:-1], rows=1)
+    uncut = behind(EarlyExit(model, 1).open(session, 64), TEXT, [5, 9])
+    monkeypatch.setattr(LayerList, "cut_to", lambda *_: pytest.fail("the layers were cut"))
+    again = behind(EarlyExit(model, 1).open(session, 64), TEXT, [5, 9])
+    assert torch.equal(uncut, again)
+
+
+def test_an_early_exit_is_tried_once_for_a_loaded_model(tmp_path, monkeypatch):
+    folder = write_kind(tmp_path / "m", "llama", num_hidden_layers=LAYERS)
+    target = load(check(folder), name="Target", precision="fp32", device=CPU)
+    assert target.early_exit.holds
+    monkeypatch.setattr("app.models.loading.prove_early_exit", lambda _: pytest.fail("again"))
+    assert target.early_exit.holds
 
 
 @pytest.mark.parametrize("layers", [3, 40])
@@ -211,18 +236,19 @@ def test_a_model_whose_layers_cannot_be_told_apart_is_refused():
     target = tiny_llama()
     target.inner.model.layers = torch.nn.Sequential(*target.inner.model.layers)
     assert LayerList.of(target.inner, target.layers) is None
-    assert "cannot be told apart" in why_no_early_exit(target)
+    assert "cannot be told apart" in prove_early_exit(target).note
 
 
 def test_a_model_of_one_layer_is_refused():
-    assert why_no_early_exit(tiny_llama(num_hidden_layers=1)) == "it has one layer"
+    found = prove_early_exit(tiny_llama(num_hidden_layers=1))
+    assert (found.holds, found.note) == (False, "it has one layer")
 
 
 @pytest.mark.parametrize("kind", STATEFUL)
 def test_a_model_with_a_state_is_refused(kind, tmp_path):
     folder = write_kind(tmp_path / "m", kind)
     model = load(check(folder), name="Target", precision="fp32", device=CPU).model
-    assert why_no_early_exit(model)
+    assert not prove_early_exit(model).holds
 
 
 def test_a_pass_that_is_broken_off_leaves_all_layers_in_place():

@@ -12,7 +12,8 @@ import torch
 from app.files import shipped_catalogue
 from app.library.catalogue import load_catalogue
 from app.models import bits_and_bytes, loading, precision
-from app.models.preparing import _Loader, beside, load_pair
+from app.models.draft_wish import beside
+from app.models.preparing import _Loader, load_pair
 from app.models.warm import WarmModels, Wish
 from app.run.preparation import Prepare
 from app.run.problems import Damaged, DoesNotFit, Problem

@@ -16,9 +16,10 @@ from app.library.memory_plan import Wish as Wished
 from app.library.model_size import size_of
 from app.library.preflight import check
 from app.library.quantised import Quantised
+from app.models.draft_wish import beside
 from app.models.loading import load
 from app.models.precision import settle_precision
-from app.models.preparing import _Loader, beside
+from app.models.preparing import _Loader
 from app.models.warm import WarmModels, Wish
 from app.models.weights_note import weights_note
 from app.run.preparation import DeviceMemory

@@ -121,7 +121,7 @@ def test_sessions_that_go_on_write_what_fresh_ones_write(maker):
     kept = maker.open_sessions(AT)
     for seed in range(25):
         one = with_seed(maker, seed)
-        kept.rewind(maker.prompt_ids)
+        kept.rewind(maker.sessions.prompts)
         assert text_of(one, kept) == text_of(one, maker.open_sessions(AT))
 
 

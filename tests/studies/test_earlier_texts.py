@@ -11,6 +11,7 @@ from app.appraisal.by_proposer import by_proposer
 from app.library.catalogue import load_catalogue
 from app.library.kept_texts import KeptTexts
 from app.library.prompts_set import Prompt
+from app.models.warm import WarmModels
 from app.run.flagged import cautions, cautions_on
 from app.run.methods import unkept
 from app.run.preparation import preparation
@@ -92,7 +93,7 @@ def test_the_second_run_of_a_prompt_copies_and_both_say_how_it_was(ran):
     assert "repeated text" not in kinds(first)
     assert "found no text of an earlier run" in note(first)
     assert copied(second) > 0
-    assert "could also copy from 1 text of earlier runs (40 tokens)" in note(second)
+    assert "could also copy from 1 text of earlier runs (40 tokens, counted in" in note(second)
     (flag,) = [one for one in cautions(second) if one.kind == "repeated text"]
     assert "its prompt was run before" in flag.message
     assert "100 % of its text stands in texts of earlier runs" in flag.message
@@ -225,6 +226,82 @@ def test_counting_goes_on_from_what_is_counted(tmp_path):
         assert same(held, found(EarlierTexts(kept), cached=cached))
     kept.clear()
     assert found(counting).texts == 0
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """A file of texts, and how often each is asked for one by one."""
+    kept = KeptTexts(tmp_path / "texts.sqlite")
+    model = type("Model", (), {"name": "m", "folder": tmp_path})()
+    (tmp_path / "tokenizer.json").write_text("{}")
+    counting = EarlierTexts(kept)
+
+    def found(method="suffix", **options):
+        asked = RunSettings("p", "", method=method, method_options=options)
+        return counting.found(model, asked, report=lambda _: None, pause=lambda: None)
+
+    def keep(ids):
+        kept.add("m-44136fa355b3", prompt=[1], ids=ids, most=100)
+
+    return kept, counting, found, keep
+
+
+def test_only_the_newest_tokens_are_counted(counted, monkeypatch):
+    _, _, found, keep = counted
+    for start in range(5):
+        keep(range(100 * start, 100 * start + 10))
+    monkeypatch.setattr("app.studies.earlier_texts.MOST_TOKENS", 25)
+    held = found()
+    assert (held.texts, held.tokens) == (2, 20)
+    assert held.trie.find([410, 411]) is None
+    assert held.trie.find([400, 401]) is not None
+    assert held.trie.find([200, 201]) is None
+
+
+def test_texts_that_repeat_each_other_are_bounded_by_the_memory_they_take(counted, monkeypatch):
+    _, counting, found, keep = counted
+    drawn = random.Random(4)
+    text = [drawn.randrange(5000) for _ in range(300)]
+    monkeypatch.setattr("app.studies.earlier_texts.MOST_BYTES", 1_000_000)
+    for place in range(12):
+        keep([*text[: 80 + place], *(drawn.randrange(5000) for _ in range(300))])
+        held = found()
+        assert counting.byte_count <= 1_000_000
+        assert held.texts > 0
+    assert held.texts < 12
+    counting.release()
+    again = found()  # all at once
+    assert 0 < again.texts < 12
+    assert counting.byte_count <= 1_000_000
+    assert again.trie.find(text[:90]) is None
+    assert again.trie.find(text[70:90]) is not None  # the newest are there
+
+
+def test_what_was_counted_goes_when_the_texts_are_let_go(counted):
+    kept, counting, found, keep = counted
+    keep(range(50))
+    found()
+    assert counting.byte_count > 0
+    assert found("ngram") is None  # another method's run keeps it, as long as the file does
+    assert counting.byte_count > 0
+    kept.clear()
+    assert found("ngram") is None
+    assert counting.byte_count == 0
+    keep(range(50))
+    assert found().texts == 1
+    counting.release()
+    assert counting.byte_count == 0
+    assert found().texts == 1
+
+
+def test_a_workbench_that_lets_go_of_its_models_lets_go_of_counts_too(ran, bench, monkeypatch):
+    ran()
+    ran()
+    assert bench._earlier.byte_count > 0
+    monkeypatch.setattr(bench, "_warm", WarmModels())  # the models are others' too
+    monkeypatch.setattr(bench, "_pair", None)
+    bench.release()
+    assert bench._earlier.byte_count == 0
 
 
 def test_another_tokenizer_is_another_target(tmp_path):

@@ -17,6 +17,7 @@ from app.run.preparation import preparation
 from app.run.problems import Problem
 from app.run.settings import RunSettings, Sampling
 from app.selftest.models import record_here
+from app.studies import workbench
 from app.studies.workbench import Workbench
 from tiny_kinds import TOKENIZER
 
@@ -181,3 +182,25 @@ def test_modules_are_loaded_for_the_method_that_asks_for_them_alone(tmp_path):
     assert again.target is asked.target
     # A study goes to and fro: they stay beside their target.
     assert bench.loaded(preparation(settings(max_new_tokens=3)), **quiet).mtp is asked.mtp
+
+
+def test_a_study_that_asks_for_the_modules_every_other_run_loads_once(tmp_path, monkeypatch):
+    write_mimo_named(tmp_path / "target")
+    bench, loads = offered(tmp_path), []
+    load = workbench.load_pair
+    monkeypatch.setattr(
+        workbench, "load_pair", lambda *args, **more: (loads.append(1), load(*args, **more))[1]
+    )
+    seen = []
+    for method in ("mtp", "ngram", "mtp", "ngram"):
+        asked = preparation(settings(method=method))
+        seen.append(bench.loaded(asked, report=lambda _: None, pause=lambda: None))
+        assert seen[-1].wanted == asked
+    assert len(loads) == 1
+    # To a run that asks for no modules the pair is one without.
+    assert [pair.mtp is not None for pair in seen] == [True, False, True, False]
+    assert len({id(pair.target) for pair in seen}) == 1
+    assert len({id(pair.tokenizer) for pair in seen}) == 1
+    other = preparation(settings(method="ngram", precision="bf16"))
+    bench.loaded(other, report=lambda _: None, pause=lambda: None)
+    assert len(loads) == 2

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.library.prompts_set import Prompt
+from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.auditing import Audit, auditable
 from app.run.events import At
 from app.run.identities import violations
@@ -17,6 +18,7 @@ from app.run.settings import RunSettings, Sampling
 from app.selftest.models import record_here
 from app.studies.bench import check_ways, plan
 from app.studies.conversation import Conversation
+from app.studies.lane_sessions import LaneSessions
 from app.studies.workbench import _lane_maker
 from tongues import letter_tokenizer, letters, pieces, write_pair
 
@@ -96,13 +98,60 @@ def test_a_turn_reads_of_the_draft_what_is_new(bench, method):
     for turn in (said, said + " that sat on the mat"):
         ids = tuple(letters().encode(turn))
         maker = _lane_maker(pair, settings(method, prompt=turn), conversation)
-        sessions = maker._sessions(At("run", "speculative", turn=len(read)))
-        read.append(sessions["draft"].unread(maker._draft_ids()))
-        sessions["draft"].read(maker._draft_ids(), rows=1)
+        at = At("run", "speculative", turn=len(read))
+        sessions = maker.sessions.open(at, None, speculates=True)
+        read.append(sessions["draft"].unread(maker.sessions.draft_ids))
+        sessions["draft"].read(maker.sessions.draft_ids, rows=1)
         sessions["target"].read(ids, rows=1)
     whole = len(pieces().encode(said))
     assert read[0] == whole
     assert read[1] < len(pieces().encode(said + " that sat on the mat")) - whole + 4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_prompt_is_told_once_for_all_lanes_of_a_run(bench, method, monkeypatch):
+    begun, said = [], VocabularyBridge.said
+    monkeypatch.setattr(
+        VocabularyBridge,
+        "said",
+        lambda bridge, ids, *, start: (
+            begun.extend(ids if start else ()),
+            said(bridge, ids, start=start),
+        )[1],
+    )
+    record = record_here(bench, settings(method, repetitions=3, max_new_tokens=6))
+    assert len(record.repetitions("speculative")) == 3
+    assert begun == list(record.prompt_ids)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sessions_that_rewind_to_the_prompt_keep_it_in_each_models_own_ids(bench, method):
+    asked = settings(method, max_new_tokens=8)
+    pair = bench.loaded(preparation(asked), report=lambda _: None, pause=lambda: None)
+    maker, at = _lane_maker(pair, asked), At("run", "speculative")
+    sessions = maker.open_sessions(at)
+    for _ in maker.run(at, sessions, lambda: None):
+        pass
+    own = pieces().encode(asked.prompt)
+    assert own != list(maker.prompt_ids)
+    assert sessions.held("draft") > len(own)
+    sessions.rewind(maker.sessions.prompts)
+    assert sessions.held("draft") == len(own)
+    assert sessions.held("target") == len(maker.prompt_ids)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_session_without_room_is_no_full_context(bench, method, monkeypatch):
+    room = LaneSessions.draft_room.fget
+    monkeypatch.setattr(
+        LaneSessions, "draft_room", property(lambda self: replace(room(self), needed=20))
+    )
+    record = record_here(bench, settings(method, max_new_tokens=30))
+    rounds = record.repetitions("speculative")[0].rounds
+    assert record.outcome == "finished"
+    assert "draft's context" not in {one.limited_by for one in rounds}
+    assert rounds[0].drafted
+    assert "the draft's session has no more room" in {one.draft_stop for one in rounds}
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -26,6 +26,7 @@ from app.decoding.proposers.suffix import Suffix
 from app.models.loaded_head import LoadedHead
 from app.models.loaded_mtp import LoadedMtp
 from app.models.pair import DraftWidths
+from app.models.retold import Retold
 from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.methods import Method
 from app.run.problems import Problem
@@ -49,8 +50,13 @@ class Surroundings:
     """The draft model's beside itself; None without one."""
     draft_context: int = 0
     """Tokens that the draft model can read, in the ids that it is given."""
+    draft_room: int | None = None
+    """Tokens that the draft's session holds, if that can be too few before its context is."""
     bridge: VocabularyBridge | None = None
     """Between the vocabularies of target and draft model; None without one."""
+    retold: Retold | None = None
+    """The text in the draft's own ids so far, for the proposer to go on with; None without a
+    bridge."""
     head: LoadedHead | LoadedMtp | None = None
     width: int = 0
     """Logits a row of the target."""
@@ -58,6 +64,8 @@ class Surroundings:
     """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
     stop: DraftStop | None = None
     """Ends drafts of a model or a head before their limit; None never does."""
+    prompt: Sequence[int] = ()
+    """The prompt's ids, for what copies from it to take in before the first round."""
     earlier: CountTrie | None = None
     """What earlier runs wrote, counted as deep as the method's option says; None for nothing."""
 
@@ -72,6 +80,7 @@ def _ngram(around: Surroundings, options: Options) -> Ngram:
         match=str(options["match"]),
         end_ids=around.end_ids,
         device=around.device,
+        prompt=around.prompt,
     )
 
 
@@ -84,6 +93,7 @@ def _suffix(around: Surroundings, options: Options) -> Proposer:
         end_ids=around.end_ids,
         earlier=around.earlier,
         device=around.device,
+        prompt=around.prompt,
     )
 
 
@@ -111,18 +121,19 @@ def _of_draft(around: Surroundings, options: Options) -> DraftSetup:
         end_ids=around.end_ids,
         shared_noise=around.shared_noise,
         stop=around.stop,
+        room=around.draft_room,
     )
 
 
 def _intersected(around: Surroundings, options: Options) -> Proposer:
-    if around.bridge is None:
+    if around.bridge is None or around.retold is None:
         raise _no_draft_model()
-    return Intersected(_of_draft(around, options), around.bridge)
+    return Intersected(_of_draft(around, options), around.bridge, around.retold)
 
 
 def _retokenised(around: Surroundings, options: Options) -> Proposer:
     own, bridge = around.own_widths, around.bridge
-    if own is None or bridge is None:
+    if own is None or bridge is None or around.retold is None:
         raise _no_draft_model()
     made, ends = _of_draft(around, options), bridge.draft_ends
 
@@ -134,7 +145,11 @@ def _retokenised(around: Surroundings, options: Options) -> Proposer:
         return DraftModel(setup)
 
     return Retokenised(
-        writer, bridge=bridge, device=around.device, prompt_length=around.prompt_length
+        writer,
+        bridge=bridge,
+        retold=around.retold,
+        device=around.device,
+        prompt_length=around.prompt_length,
     )
 
 

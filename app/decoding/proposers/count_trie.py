@@ -11,6 +11,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+NODE_BYTES = 310
+"""Memory of a node and of its place in its parent, measured; lone ones take less."""
+
 
 class Node:
     """A run of tokens that stands in the texts."""
@@ -47,6 +50,14 @@ class Node:
             self.best = next(latest, -1)
         return child
 
+    def lineage(self) -> int:
+        """How many nodes there are of a run that stood in one text only: it and what follows it."""
+        count, node = 1, self
+        while node.children:
+            (node,) = node.children.values()
+            count += 1
+        return count
+
 
 @dataclass(frozen=True, slots=True)
 class Spot:
@@ -74,6 +85,13 @@ class CountTrie:
     def __init__(self, depth: int) -> None:
         self.depth = depth
         self.root = Node(None, 0)
+        self.nodes = 0
+        """Runs that are spelled out; memory goes by them."""
+
+    @property
+    def byte_count(self) -> int:
+        """The memory that it takes, at most."""
+        return self.nodes * NODE_BYTES
 
     def add(self, tokens: Iterable[int]) -> None:
         """Counts a whole text."""
@@ -91,6 +109,7 @@ class CountTrie:
             for token in tokens[start : start + self.depth]:
                 node = node.uncount_child(token)
                 if not node.count:
+                    self.nodes -= node.lineage()
                     break
 
     def find(self, run: Sequence[int]) -> Spot | None:
@@ -189,6 +208,7 @@ class GrowingText:
         child = node.children.get(token)
         if child is None:
             child = Node(self.tokens, len(self.tokens))
+            self._trie.nodes += 1
         else:
             if child.text is not None:
                 self._spell_out(child, child.text, length)
@@ -203,6 +223,7 @@ class GrowingText:
             return
         token = text[node.place]
         child = Node(text, node.place + 1)
+        self._trie.nodes += 1
         node.count_child(token, child)
         if text is self.tokens:
             place = node.place - length - (len(text) - len(self._ends))

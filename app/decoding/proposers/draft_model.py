@@ -39,6 +39,8 @@ class DraftSetup:
     """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
     stop: DraftStop | None = None
     """Ends drafts before their limit; None never does."""
+    room: int | None = None
+    """Tokens that its session holds, in its own ids; None: as many as it can read."""
 
 
 class DraftModel(OneByOne):
@@ -53,6 +55,7 @@ class DraftModel(OneByOne):
         self._draws = GuessDraws(sampling.seed, setup.shared_noise)
         self._widths = setup.widths
         self._context = setup.context
+        self._room = setup.context if setup.room is None else setup.room
         self._penalties = Penalties(sampling, setup.prompt_length)
 
     def limit(self, text: Sequence[int], limit: int) -> tuple[int, str]:
@@ -63,7 +66,19 @@ class DraftModel(OneByOne):
 
     def room(self, text: Sequence[int]) -> int:
         """What the draft model's context leaves: it reads the text, and each guess but the last."""
-        return self._context - len(text) + 1
+        return self._context - self.length(text) + 1
+
+    def length(self, text: Sequence[int]) -> int:
+        """Tokens of the text as the draft model reads it."""
+        return len(text)
+
+    def limits(self, text: Sequence[int], limit: int) -> tuple[int, str, int | None]:
+        """As for any; a session without room for more is no full context."""
+        limit, stop, room = super().limits(text, limit)
+        left = max(self._room - self.length(text) + 1, 0)
+        if left < limit:
+            return left, "the draft's session has no more room", room
+        return limit, stop, room
 
     def readable(self, text: Sequence[int]) -> Sequence[int]:
         """The text with ids that the draft cannot read replaced by 0: only acceptance suffers."""

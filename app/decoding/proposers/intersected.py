@@ -24,15 +24,15 @@ class Intersected(DraftModel):
 
     source = "tli"
 
-    def __init__(self, setup: DraftSetup, bridge: VocabularyBridge) -> None:
-        """The context of the set-up counts the draft's own tokens; its prompt's length the
-        target's.
+    def __init__(self, setup: DraftSetup, bridge: VocabularyBridge, retold: Retold) -> None:
+        """Context and room of the set-up count the draft's own tokens; its prompt's length the
+        target's. `retold` may have followed a start of the text.
         """
         super().__init__(setup)
         self._bridge = bridge
         self._shared = bridge.on(setup.device, setup.widths.target_width)
         self._own_ids = self._shared.own
-        self._retold = Retold(bridge)
+        self._retold = retold
         self._known: list[int] = []
         """The text of this round in the draft's ids; empty where they cannot write it."""
         self._guessed = Block()
@@ -53,9 +53,9 @@ class Intersected(DraftModel):
             return 0, "the draft model cannot write the end of the text"
         return limit, ""
 
-    def room(self, text: Sequence[int]) -> int:
-        """What the draft model's context leaves behind the text in its own ids."""
-        return self._context - len(self._known) + 1
+    def length(self, text: Sequence[int]) -> int:
+        """Tokens of the text in the draft's own ids."""
+        return len(self._known)
 
     def readable(self, text: Sequence[int]) -> Sequence[int]:
         """The text in the draft's ids."""

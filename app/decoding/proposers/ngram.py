@@ -28,8 +28,12 @@ class Ngram:
         end_ids: Collection[int],
         match: str = "last",
         device: torch.device | None = None,
+        prompt: Sequence[int] = (),
     ) -> None:
-        """`match` says which place of the longest match is taken: last, first or most-frequent."""
+        """`match` says which place of the longest match is taken: last, first or most-frequent.
+
+        The prompt is taken in here and now, so that no round is the longer for it.
+        """
         if shortest > longest:
             raise Problem(
                 f"The shortest match ({shortest}) is longer than the longest ({longest}).",
@@ -41,6 +45,7 @@ class Ngram:
         self._places = make_places(match)
         """Where each run of tokens ended, of those that something follows."""
         self._indexed = 0
+        self._index(prompt)
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
         """The tokens that followed the longest match, at most `limit` of them."""

@@ -25,18 +25,20 @@ class Retokenised:
         writer: Callable[[int], OneByOne],
         *,
         bridge: VocabularyBridge,
+        retold: Retold,
         device: torch.device,
         prompt_length: int,
     ) -> None:
         """`writer` makes what writes in the draft's own vocabulary, given the length of the prompt
-        in that; `prompt_length` is that in the target's, and `device` the target's.
+        in that; `prompt_length` is that in the target's, and `device` the target's. `retold` may
+        have followed the prompt.
         """
         self._make = writer
         self._writer: OneByOne | None = None
         self._bridge = bridge
         self._device = device
         self._prompt_length = prompt_length
-        self._retold = Retold(bridge)
+        self._retold = retold
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
         """The tokens of what the draft writes behind the text, at most `limit` of them.

@@ -30,20 +30,22 @@ class Suffix:
         end_ids: Collection[int],
         earlier: CountTrie | None = None,
         device: torch.device | None = None,
+        prompt: Sequence[int] = (),
     ) -> None:
         """A guess behind a match of m tokens has at most m * factor + offset tokens, each path of
-        which is estimated to have `least_probability`.
+        which is estimated to have `least_probability`. The prompt is counted here and now, so that
+        no round is the longer for it.
         """
         self._text = GrowingText(own := CountTrie(depth))
         self._own, self._earlier = own, earlier or CountTrie(depth)
         self._factor, self._offset, self._least = factor, offset, least_probability
         self._end_ids = frozenset(end_ids)
         self._device = device
+        self._count(prompt)
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
         """The continuation of the higher score, this text's own of equals."""
-        for token in text[len(self._text.tokens) :]:
-            self._text.append(token)
+        self._count(text)
         here = self._best(self._own, self._text.ends(), limit)
         there = self._best(self._earlier, self._earlier.ends_of(text), limit)
         own = here.score >= there.score
@@ -54,6 +56,11 @@ class Suffix:
             stop="" if guesses else "no match",
         )
         yield  # makes this a generator, as the loop expects
+
+    def _count(self, text: Sequence[int]) -> None:
+        """Takes in what is new of the text."""
+        for token in text[len(self._text.tokens) :]:
+            self._text.append(token)
 
     def _best(self, trie: CountTrie, spots: Iterable[Spot], limit: int) -> Continuation:
         return trie.best_of(
