@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,7 +22,7 @@ from oracles import GAMMA, VOCABULARY, law_of_drafts, law_of_text, random_table,
 from toys import ScriptedLM, make_lane, run, sessions, tiny_llama
 
 CPU = torch.device("cpu")
-DRAWING = ("draft-model", "cascade", "early-exit", "head")
+DRAWING = ("draft-model", "cascade", "early-exit", "head", "tli", "slem", "mtp")
 RUN = Sampling(temperature=0.6, top_k=2, seed=4, presence_penalty=0.3)
 WAYS = {
     "target": {},
@@ -52,6 +54,14 @@ def test_every_method_that_draws_offers_the_same_choice(method):
     assert argmax.presence_penalty == 0.3
     with pytest.raises(Problem, match="one of: target, own, argmax"):
         METHODS[method].filled({"draft_sampling": "coldest"})
+
+
+@pytest.mark.parametrize("method", ["head", "mtp"])
+def test_what_guesses_from_features_draws_by_its_option(method):
+    surroundings = replace(around(), head=SimpleNamespace(ids=torch.arange(VOCABULARY)), width=4)
+    by = [make_proposer(method, WAYS[way], surroundings) for way in ("target", "argmax")]
+    assert [one._sampling.greedy for one in by] == [False, True]
+    assert {one.source for one in by} == {method}
 
 
 def drafts_of(way, seed, monkeypatch, method="draft-model"):
