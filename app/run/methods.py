@@ -99,7 +99,7 @@ METHODS: dict[str, Method] = {
                 Option("depth", "Depth", "Tokens of a match and its guesses together.", 24, 2, 64),
                 Option(
                     "factor",
-                    "Guesses a matched token",
+                    "Guesses per match",
                     "The longer the match, the more is guessed: so many guesses for each token of "
                     "it, at most.",
                     1.0,

@@ -58,6 +58,12 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
     assert form._option_rows["method", "ngram"]["shortest"].field.isVisible()
 
 
+def test_no_label_is_so_long_that_it_takes_the_room_of_the_fields():
+    # All names share one column, also those of options that are hidden just now.
+    offers = (*METHODS.values(), *RULES.values(), *LENGTH_POLICIES.values())
+    assert max(len(option.label) for offer in offers for option in offer.options) <= 19
+
+
 def test_a_pair_offers_no_method_that_needs_what_it_has_not(form):
     field = form.rows["method"].field
     offered = {field.itemData(i) for i in range(field.count())}
