@@ -126,7 +126,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def held(self) -> int:
-        """Tokens that a session of the target has room for, those of a tree beside the text too."""
+        """Tokens that the target's session has room for where guesses are read, those of a tree
+        beside the text too.
+        """
         return self.text + (self.tree.room(self.draft_length) if self.tree else 0)
 
     @property
@@ -253,7 +255,8 @@ def _caches(plan: Plan) -> tuple[int, int]:
         fast += max(modules, 1) * kept * _bytes(plan.precision)
     if not plan.baseline:
         return fast, ahead
-    return (fast + plain, ahead) if plan.at_once else (max(fast, plain), ahead)
+    alone = cache_bytes(plan.target, plan.precision, plan.text)
+    return (fast + alone, ahead) if plan.at_once else (max(fast, alone), ahead)
 
 
 def _working(size: ModelSize, precision: Precision, device: str, *, tokens: int, rows: int) -> int:

@@ -133,11 +133,15 @@ def test_nothing_is_measured_anew_where_all_is_kept(call, runs, questions, tmp_p
 
 
 def test_methods_of_every_drafter_are_costed_each_for_itself(call, runs, questions, tmp_path):
-    kept = tmp_path / "kept.jsonl"
+    kept, own = tmp_path / "kept.jsonl", tmp_path / "home" / "config"
+    own.mkdir(parents=True)
+    small = "smollm2-135m-instruct"
+    both = f"title: B, target: {small}, draft: {small}, head: {small}-head, method: ngram"
+    (own / "models.yaml").write_text(f"pairs:\n  both: {{{both}}}\n", encoding="utf-8")
     methods = ("ngram", "draft-model", "cascade", "early-exit", "head", "head-tree")
-    command = ("bench", "--prompts", str(questions), "--limit-per-category", "1", "--repeats", "1",
-               "--max-new-tokens", "12", "--draft-lengths", "2,3", "--json", "--resume", str(kept),
-               "--methods")  # fmt: skip
+    command = ("bench", "--pair", "both", "--prompts", str(questions), "--limit-per-category", "1",
+               "--repeats", "1", "--max-new-tokens", "12", "--draft-lengths", "2,3", "--json",
+               "--resume", str(kept), "--methods")  # fmt: skip
     done = call(*command, ",".join(methods))
     assert done.code == 0, done.err
     found = {(way["method"], way["draft_length"]): way for way in json.loads(done.out)["ways"]}
@@ -324,7 +328,7 @@ def test_a_report_that_cannot_be_written_is_told_before_anything_runs(call, runs
 def test_a_way_that_cannot_be_run_is_told_before_anything_runs(
     call, runs, questions, monkeypatch, asked, said
 ):
-    monkeypatch.setattr("app.studies.bench.costs_of", None)
+    monkeypatch.setattr("app.studies.bench.lane_costs", None)
     done = call("bench", "--prompts", str(questions), "--draft-lengths", "2", "--methods", *asked)
     assert (done.code, done.out, runs) == (1, "", [])
     assert said in done.err

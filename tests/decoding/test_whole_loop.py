@@ -25,6 +25,7 @@ from app.decoding.proposers.count_trie import CountTrie
 from app.decoding.verifiers import make_verifier
 from app.library.preflight import check
 from app.models.pair import DraftWidths
+from app.models.retold import Retold
 from app.models.session import Reading
 from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.identities import violations
@@ -77,6 +78,12 @@ def other_letters() -> dict[str, object]:
     return {"bridge": between, "own_widths": DraftWidths(5, 5, 5)}
 
 
+def other_text() -> dict[str, object]:
+    """The same, with the text in the draft's own ids: one for each lane, which goes on with it."""
+    known = other_letters()
+    return {**known, "retold": Retold(known["bridge"])}
+
+
 def earlier_text() -> dict[str, object]:
     """What an earlier run wrote."""
     earlier = CountTrie(4)
@@ -92,7 +99,7 @@ OPTIONS = {
     "head-tree": {"nodes": 6, "breadth": 2},
 }
 """Options with which a method guesses in a text of four tokens; else its defaults."""
-MORE = {"suffix": earlier_text, "tli": other_letters, "slem": other_letters}
+MORE = {"suffix": earlier_text, "tli": other_text, "slem": other_text}
 """What a method has to know of its lane besides."""
 DRAFTS = {"head": DRAFT[:, HEAD_IDS], "mtp": DRAFT[:, HEAD_IDS]}
 """Tables by role; whatever else is asked is the draft."""
@@ -160,7 +167,7 @@ def recorded(rule, way, *, tokens=TOKENS, options=None, stop=None, **sampling) -
         context=10**6,
         verifier=make_verifier(rule, settings, options, draft_length=3),
     )
-    found = run(lane, Tables(OTHER if MORE.get(way) is other_letters else DRAFT))
+    found = run(lane, Tables(OTHER if MORE.get(way) is other_text else DRAFT))
     assert violations(found) == []
     return found
 

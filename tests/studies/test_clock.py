@@ -87,7 +87,7 @@ def test_questions_during_a_run_do_not_slow_its_figures(run_here):
         pair="embedded", prompt="Count to five.", precision="bf16", max_new_tokens=6, baseline=False
     )
     run_here(settings)  # loads the pair, and keeps what its passes cost
-    questions = iter(range(12))
+    questions = iter(range(6))
 
     def pause():
         if next(questions, None) is not None:
