@@ -64,18 +64,19 @@ def notices(files: Iterable[Path], own: Path, extra: Iterable[Part] = ()) -> str
 def parts_of(files: Iterable[Path], own: Path) -> set[Part]:
     """What these files are parts of. Raises Unlicensed for a file of nobody."""
     owners = _owners()
-    found: set[Part] = set()
-    strangers: set[Path] = set()
+    named: dict[int, metadata.Distribution] = {}
+    others: set[Path] = set()
     for file in {file.resolve() for file in files}:
         if file in owners:
-            found.add(_distribution(owners[file]))
-        elif file.is_relative_to(own.resolve()):
-            continue
-        elif _is_python(file):
-            found.add(_python())
-        else:
-            strangers.add(file)
-    return found | _system_parts(strangers)
+            named[id(owners[file])] = owners[file]
+        elif not file.is_relative_to(own.resolve()):
+            others.add(file)
+    pythons = {file for file in others if _is_python(file)}
+    return {
+        *map(_distribution, named.values()),
+        *([_python()] if pythons else []),
+        *_system_parts(others - pythons),
+    }
 
 
 def _owners() -> dict[Path, metadata.Distribution]:

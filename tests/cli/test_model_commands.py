@@ -154,7 +154,7 @@ def test_a_comparison_tells_what_loading_both_finds(call, tmp_path):
     assert done.code == 1
     found = json.loads(done.out)
     assert found["verdict"] == "cannot"
-    assert found["reason"].startswith("of the draft: the model's state cannot be rewound")
+    assert found["reason"].startswith("the draft keeps a state (mamba)")
     target, draft = found["proofs"]
     assert target.startswith("target, fp32 on cpu: rewinding tried: same answer, bit for bit; rows")
     assert draft.startswith("draft, fp32 on cpu: the model's state cannot be rewound")
