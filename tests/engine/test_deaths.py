@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from multiprocessing.context import SpawnProcess
 
@@ -104,10 +105,13 @@ def test_an_engine_killed_while_it_is_being_started_ends(
 
     def start_and_be_killed(process: SpawnProcess) -> None:
         start(process)
+        started.wait(PATIENCE)  # the engine's own thread may be here before the client knows of it
         engine.client.kill()
 
+    started = threading.Event()
     monkeypatch.setattr(SpawnProcess, "start", start_and_be_killed)
     engine.client.start()
+    started.set()
     engine.until(EngineEnded)
 
 
