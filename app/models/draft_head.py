@@ -8,17 +8,16 @@ those of a reduced vocabulary, and the feature is normed as the target's is.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from app.library.head_folder import TARGETS, HeadShape, no_head_for
+from app.models.head_layer import HeadLayer
 
 
-class DraftHead(nn.Module):
+class DraftHead(HeadLayer):
     """The trained part; embeddings and output rows are the target's and are handed in.
 
     Attention is left to whoever uses it: a session has a cache, training a mask of its own.
@@ -26,7 +25,7 @@ class DraftHead(nn.Module):
 
     def __init__(self, shape: HeadShape) -> None:
         super().__init__()
-        self.shape = shape
+        self.shape, self.head_size = shape, shape.head_size
         hidden, size, biased = shape.hidden, shape.head_size, shape.biased
         self.fc = nn.Linear(2 * hidden, hidden, bias=False)
         self.input_norm = self._norm(hidden)
@@ -42,11 +41,6 @@ class DraftHead(nn.Module):
         self.down_proj = nn.Linear(shape.intermediate, hidden, bias=False)
         self.norm = self._norm(hidden)
 
-    @property
-    def scale(self) -> float:
-        """What scores of attention are multiplied by."""
-        return 1.0 / math.sqrt(self.shape.head_size)
-
     def first(self, features: Tensor) -> Tensor:
         """What is joined with an embedding, [..., hidden], from the target's features."""
         return features
@@ -56,23 +50,14 @@ class DraftHead(nn.Module):
         answer: Tensor = self.fc(torch.cat([embeddings, features], dim=-1))
         return answer
 
-    def vectors(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries [..., heads, size], keys and values [..., shared heads, size], not yet turned."""
-        y = self.input_norm(x)
-        size = self.shape.head_size
-        query = self.q_proj(y).unflatten(-1, (-1, size))
-        key = self.k_proj(y).unflatten(-1, (-1, size))
-        value = self.v_proj(y).unflatten(-1, (-1, size))
-        if self.q_norm is not None and self.k_norm is not None:
-            query, key = self.q_norm(query), self.k_norm(key)
-        return query, key, value
+    def read_from(self, x: Tensor) -> Tensor:
+        """What queries, keys and values are made of, of the layer's input."""
+        answer: Tensor = self.input_norm(x)
+        return answer
 
     def feature(self, x: Tensor, attended: Tensor) -> Tensor:
         """The predicted feature [..., hidden] from the input and what its rows gathered."""
-        x = x + self.o_proj(attended)
-        y = self.between_norm(x)
-        x = x + self.down_proj(functional.silu(self.gate_proj(y)) * self.up_proj(y))
-        answer: Tensor = self.norm(x)
+        answer: Tensor = self.norm(self.behind_layer(x, attended))
         return answer
 
     def _norm(self, size: int) -> nn.RMSNorm:

@@ -7,23 +7,22 @@ back.
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from app.library.eagle_folder import EagleForm
+from app.models.head_layer import HeadLayer
 
 
-class EagleHead(nn.Module, ABC):
+class EagleHead(HeadLayer):
     """One decoder layer; how its input is put together is what the versions differ in."""
 
     def __init__(self, form: EagleForm, reads: int) -> None:
         """`reads` numbers of each token go into queries, keys and values."""
         super().__init__()
-        self.form = form
+        self.form, self.head_size = form, form.head_size
         hidden, size = form.hidden, form.head_size
         bias = {one: form.has(f"layers.0.self_attn.{one}_proj.bias") for one in "qkvo"}
         self.q_proj = nn.Linear(reads, form.heads * size, bias=bias["q"])
@@ -38,11 +37,6 @@ class EagleHead(nn.Module, ABC):
         self.up_proj = nn.Linear(hidden, form.intermediate, bias=False)
         self.down_proj = nn.Linear(form.intermediate, hidden, bias=False)
 
-    @property
-    def scale(self) -> float:
-        """What scores of attention are multiplied by."""
-        return 1.0 / math.sqrt(self.form.head_size)
-
     @abstractmethod
     def first(self, features: Tensor) -> Tensor:
         """What is joined with an embedding, [..., hidden], from the target's features."""
@@ -54,27 +48,6 @@ class EagleHead(nn.Module, ABC):
     @abstractmethod
     def feature(self, x: Tensor, attended: Tensor) -> Tensor:
         """The predicted feature [..., hidden] from the input and what its rows gathered."""
-
-    @abstractmethod
-    def read_from(self, x: Tensor) -> Tensor:
-        """What queries, keys and values are made of, of the layer's input."""
-
-    def vectors(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries [..., heads, size], keys and values [..., shared heads, size], not yet turned."""
-        y, size = self.read_from(x), self.form.head_size
-        query = self.q_proj(y).unflatten(-1, (-1, size))
-        key = self.k_proj(y).unflatten(-1, (-1, size))
-        value = self.v_proj(y).unflatten(-1, (-1, size))
-        if self.q_norm is not None and self.k_norm is not None:
-            query, key = self.q_norm(query), self.k_norm(key)
-        return query, key, value
-
-    def behind_layer(self, residual: Tensor, attended: Tensor) -> Tensor:
-        """The layer's output [..., hidden], its feed-forward part included."""
-        x = residual + self.o_proj(attended)
-        y = self.between_norm(x)
-        answer: Tensor = x + self.down_proj(functional.silu(self.gate_proj(y)) * self.up_proj(y))
-        return answer
 
     def new_norm(self, size: int) -> nn.RMSNorm:
         """A norm of this head's kind."""

@@ -52,8 +52,8 @@ class HeadSession(PairsSession):
         Returns the logits [1, vocabulary] over the tokens that the head can guess, of what follows
         the last token, or each guess that a tree has grown by: [grown, vocabulary]; `rows` is not
         asked for. All that has been added to a tree stands behind what was read before. The
-        target's session must have read all of the
-        text but its last token. A text of one token has no pair, and may not be read.
+        target's session must have read all of the text but its last token. A text of one token has
+        no pair, and may not be read.
         """
         self._begin(text, block, upto)
         if block is not None and block.tree is not None:

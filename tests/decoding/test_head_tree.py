@@ -166,17 +166,22 @@ def test_a_seed_has_one_text_under_the_coupled_rule(pair, seed):
     assert counts(found).accepted > 0
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_after_each_round_what_is_held_is_what_a_fresh_pass_holds(pair, temperature):
-    target, head = pair
-    sampling = Sampling(temperature=temperature, top_k=4, seed=5)
-    lane = make_lane(
+def tree_lane(target, head, sampling):
+    """A lane of forty tokens with trees of four levels."""
+    return make_lane(
         [3, 9, 27],
         proposer=tree_of(head, target, sampling),
         sampling=sampling,
         draft_length=4,
         max_new_tokens=40,
     )
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_after_each_round_what_is_held_is_what_a_fresh_pass_holds(pair, temperature):
+    target, head = pair
+    sampling = Sampling(temperature=temperature, top_k=4, seed=5)
+    lane = tree_lane(target, head, sampling)
     sessions = opened(target, head)
     session = sessions._sessions["target"]
     kept = 0
@@ -202,13 +207,7 @@ def test_the_head_holds_what_a_fresh_one_makes_of_the_text(pair, temperature):
     target = pair[0]
     head = tiny_head(target, hears=1.0)
     sampling = Sampling(temperature=temperature, top_k=4, seed=5)
-    lane = make_lane(
-        [3, 9, 27],
-        proposer=tree_of(head, target, sampling),
-        sampling=sampling,
-        draft_length=4,
-        max_new_tokens=40,
-    )
+    lane = tree_lane(target, head, sampling)
     sessions = opened(target, head)
     beside = sessions._sessions["head"]
     kept = 0
