@@ -32,13 +32,17 @@ PACKAGES = (
 CLASSES = (
     "Gemma2ForCausalLM",
     "Gemma3ForCausalLM",
+    "Gemma3ForConditionalGeneration",
+    "Glm4MoeForCausalLM",
+    "Glm4MoeLiteForCausalLM",
     "LlamaForCausalLM",
     "MistralForCausalLM",
     "Phi3ForCausalLM",
     "Qwen2ForCausalLM",
     "Qwen3ForCausalLM",
+    "SmolLM3ForCausalLM",
 )
-"""Model classes that a person's own folders are likely to ask for."""
+"""Model classes that the catalogue's models, and a person's own folders, are likely to ask for."""
 
 
 def checks() -> Iterator[Result]:

@@ -48,3 +48,21 @@ def test_one_line_and_exit_code_2(environment, word):
 def test_a_platform_that_the_person_chose_is_respected(asked, monkeypatch):
     monkeypatch.setenv("QT_QPA_PLATFORM", asked)
     assert obstacle() is None
+
+
+@pytest.mark.parametrize("name", ["QT_PLUGIN_PATH", "QT_QPA_PLATFORM_PLUGIN_PATH"])
+def test_plugins_of_another_qt_are_not_taken_for_ours(tmp_path, name):
+    """Other packages set these for the Qt that they bring along."""
+    broken = tmp_path / "platforms" / "libqoffscreen.so"
+    broken.parent.mkdir()
+    broken.write_bytes(b"no library")
+    code = "from PySide6.QtWidgets import QApplication; print(QApplication([]).platformName())"
+    for folder in (tmp_path, tmp_path / "nothing here"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "QT_QPA_PLATFORM": "offscreen", name: str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.stdout == "offscreen\n", done.stderr

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 import tomllib
 from importlib.metadata import entry_points
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from app.elsewhere.setup import Recipe
+from app.library.catalogue import load_catalogue
+from app.run.record import RunRecord
 from app.selftest.surroundings import CLASSES, PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = ROOT / "packaging" / "foretoken.spec"
+TRANSFORMERS_MODELS = ["transformers", "models"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -133,9 +136,56 @@ def test_hidden_imports_exist(analysis):
 
 
 def test_model_classes_go_along(analysis):
+    import transformers
+
     for name in CLASSES:
-        kind = re.sub(r"ForCausalLM$", "", name).lower()
-        assert f"transformers.models.{kind}.modeling_{kind}" in analysis["hiddenimports"]
+        assert f"transformers.{transformers._class_to_module[name]}" in analysis["hiddenimports"]
+
+
+def test_every_model_of_the_catalogue_is_of_a_class_that_the_self_test_imports():
+    families = {
+        "smollm2": "LlamaForCausalLM",
+        "smollm3": "SmolLM3ForCausalLM",
+        "llama": "LlamaForCausalLM",
+        "gemma-3-270m": "Gemma3ForCausalLM",
+        "gemma-3-1b": "Gemma3ForCausalLM",
+        "gemma-3": "Gemma3ForConditionalGeneration",
+        "mistral": "MistralForCausalLM",
+        "qwen2.5": "Qwen2ForCausalLM",
+        "qwen3": "Qwen3ForCausalLM",
+        "glm-4.7": "Glm4MoeLiteForCausalLM",
+        "glm-4.5": "Glm4MoeForCausalLM",
+    }
+    for entry in load_catalogue([ROOT / "models.yaml"]).models:
+        if entry.kind == "model":
+            family = max((f for f in families if entry.name.startswith(f)), key=len)
+            assert families[family] in CLASSES, entry.name
+
+
+def kept_models(analysis) -> set[str]:
+    """Models of transformers of which more goes along than the package."""
+    parts = [name.split(".") for name in analysis["hiddenimports"]]
+    return {found[2] for found in parts if found[:2] == TRANSFORMERS_MODELS and len(found) > 3}
+
+
+def test_what_is_kept_of_transformers_imports_of_no_model_that_is_not(analysis):
+    """By another way than the spec's: each file's syntax tree, not a pattern."""
+    kept = kept_models(analysis)
+    assert "transformers.models.sam.modeling_sam" in analysis["excludes"]
+    assert "transformers.models.sam" in analysis["hiddenimports"]  # asked for any tokenizer
+    for name in analysis["hiddenimports"]:
+        parts = name.split(".")
+        of_a_model = parts[:2] == TRANSFORMERS_MODELS
+        if parts[0] != "transformers" or (of_a_model and (len(parts) < 3 or parts[2] not in kept)):
+            continue
+        place = Path(find_spec("transformers").origin).parent.joinpath(*parts[1:])
+        file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        package = name if place.is_dir() else name.rpartition(".")[0]
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                path = resolve_name("." * node.level + (node.module or ""), package).split(".")
+                if path[:2] == TRANSFORMERS_MODELS and len(path) > 2:
+                    assert path[2] in kept, (name, path)
 
 
 def test_every_model_of_transformers_that_writes_text_goes_along_and_no_other(spec, analysis):
@@ -143,7 +193,7 @@ def test_every_model_of_transformers_that_writes_text_goes_along_and_no_other(sp
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     modules = transformers._class_to_module  # its own table of what is in which file
-    kept = {name.split(".")[2] for name in analysis["hiddenimports"] if ".models." in name}
+    kept = kept_models(analysis)
     for kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
         for one in kind if isinstance(kind, tuple) else (kind,):
             assert modules[one].split(".")[1] in kept, one
@@ -154,6 +204,8 @@ def test_every_model_of_transformers_that_writes_text_goes_along_and_no_other(sp
 def test_what_reads_its_own_source_keeps_it(analysis):
     modes = analysis["module_collection_mode"]
     assert modes["app.run"] == modes["transformers"] == "pyz+py"
+    for struct in (RunRecord, Recipe):  # a report's layout tells what their sources say
+        assert modes[".".join(struct.__module__.split(".")[:2])] == "pyz+py"
     assert modes["torch"] == "pyz"
     assert modes["torch._inductor.config"] == modes["torch._dynamo"] == "pyz+py"
     for name in modes:
