@@ -115,6 +115,10 @@ class Conditions:
         )
 
 
+_UNTOLD = (AttributeError, OSError, NotImplementedError, RuntimeError)
+"""What psutil raises where a system does not tell: a container without /sys, say."""
+
+
 def watch(devices: Sequence[torch.device], models: tuple[LanguageModel, ...]) -> Conditions:
     """A watch over this machine for a run of these models, which lie on these devices."""
     cards = [device for device in devices if device.type == "cuda"]
@@ -144,8 +148,11 @@ def look(cards: Sequence[torch.device] = ()) -> Moment:
 
 def _own_seconds() -> float:
     """Processor seconds of this process, its children, and the window that started it."""
+    roots = [psutil.Process()]
     parent = multiprocessing.parent_process()
-    roots = [psutil.Process(), *([psutil.Process(parent.pid)] if parent and parent.pid else [])]
+    if parent is not None and parent.pid:
+        with contextlib.suppress(psutil.Error):  # a window that has just ended
+            roots.append(psutil.Process(parent.pid))
     family = {process.pid: process for root in roots for process in [root, *_children(root)]}
     total = 0.0
     for process in family.values():
@@ -166,13 +173,16 @@ def _clock_mhz() -> float | None:
     """The clock of the fastest core; one that idles says nothing of those that work."""
     try:
         clocks = [core.current for core in psutil.cpu_freq(percpu=True)]
-    except (AttributeError, OSError, NotImplementedError, RuntimeError):
+    except _UNTOLD:
         return None
     return max(clocks, default=0.0) or None
 
 
 def _plugged() -> bool | None:
-    battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+    try:
+        battery = psutil.sensors_battery()
+    except _UNTOLD:
+        return None
     return None if battery is None else battery.power_plugged
 
 

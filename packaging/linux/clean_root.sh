@@ -11,6 +11,7 @@ deb=$(realpath "$1")
 run=$(realpath "$2")
 suite="${3:-bookworm}"
 root=$(mktemp -d /var/tmp/foretoken-root-XXXXXX)
+chmod 755 "$root"
 
 leave() {
   umount "$root/dev/shm" "$root/dev" "$root/proc" 2>/dev/null || true
@@ -18,7 +19,10 @@ leave() {
 }
 trap leave EXIT
 
-inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+inside() {
+  chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
+    DEBIAN_FRONTEND=noninteractive "$@"
+}
 person() { inside HOME=/home/person su person -s /bin/sh -c "$1"; }
 files() { (cd "$root" && find etc home opt usr var -not -path "var/lib/dpkg/*" \
   -not -path "var/cache/*" -not -path "var/log/*" | sort); }
@@ -35,8 +39,8 @@ mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/dev/shm"
 inside apt-get update -qq
-inside DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends \
-  xvfb xdotool xauth xz-utils > /dev/null
+inside apt-get install -qq --no-install-recommends \
+  xvfb xdotool xauth xz-utils > /dev/null 2>&1
 inside useradd --create-home person
 if inside sh -c 'command -v python3'; then echo "There is a Python in it."; exit 1; fi
 
@@ -67,7 +71,8 @@ chmod 755 "$root/usr/local/bin/try-window"
 
 try() { # the program, and what it is called here
   person "$1 --version"
-  person "$1 selftest" | tail -n 1
+  person "$1 selftest > ~/selftest.log" || { grep FAILED "$root/home/person/selftest.log"; exit 1; }
+  person "tail -n 1 ~/selftest.log; rm ~/selftest.log"
   person "$1 run --prompt 'One two three, one two three' --max-new-tokens 16 --report ~/run.json" \
     > /dev/null
   person "xvfb-run -a -s '-screen 0 1600x1000x24' try-window ~/window.json $1"
@@ -77,8 +82,8 @@ try() { # the program, and what it is called here
 
 echo "== the Debian package =="
 cp "$deb" "$root/tmp/package.deb"
-inside DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends \
-  /tmp/package.deb > /dev/null
+inside apt-get install -qq --no-install-recommends \
+  /tmp/package.deb > /dev/null 2>&1
 rm "$root/tmp/package.deb"
 if inside sh -c 'command -v python3'; then echo "It has brought a Python."; exit 1; fi
 try foretoken "The Debian package"

@@ -48,7 +48,7 @@ def deb(work: Path) -> Path:
     (tree / "DEBIAN").mkdir()
     (tree / "DEBIAN" / "control").write_text(control, encoding="utf-8")
     package = DIST / f"{NAME}_{VERSION}_{ARCHITECTURE}.deb"
-    command = ["dpkg-deb", "--root-owner-group", "-Zzstd", "-z12", "--build"]
+    command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--build"]
     subprocess.run([*command, str(tree), str(package)], check=True)
     return package
 

@@ -149,3 +149,25 @@ def test_a_process_of_our_own_is_not_another_program():
     finally:
         child.kill()
         child.join()
+
+
+@pytest.mark.parametrize("fault", [FileNotFoundError, NotImplementedError, AttributeError])
+def test_what_a_system_does_not_tell_is_unknown(monkeypatch, fault):
+    """A container may have no /sys, a virtual machine no clock."""
+
+    def untold(*arguments, **options):
+        raise fault("/sys/class/power_supply")
+
+    monkeypatch.setattr(conditions.psutil, "sensors_battery", untold, raising=False)
+    monkeypatch.setattr(conditions.psutil, "cpu_freq", untold, raising=False)
+    seen = look()
+    assert (seen.plugged, seen.clock_mhz) == (None, None)
+    assert seen.busy > 0
+
+
+def test_a_window_that_has_just_ended_is_left_out(monkeypatch):
+    gone = multiprocessing.get_context("spawn").Process(target=int)
+    gone.start()
+    gone.join()
+    monkeypatch.setattr(conditions.multiprocessing, "parent_process", lambda: gone)
+    assert look().own > 0
