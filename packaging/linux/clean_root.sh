@@ -69,13 +69,23 @@ wait $program
 END
 chmod 755 "$root/usr/local/bin/try-window"
 
+cat > "$root/usr/local/bin/missing-libraries" <<'END'
+#!/bin/sh
+cd "$1/_internal"
+export LD_LIBRARY_PATH="$PWD:$PWD/PySide6:$PWD/PySide6/Qt/lib:$PWD/torch/lib"
+find . -name '*.so*' -type f | while read -r file; do
+  ldd "$file" 2> /dev/null | sed -n "s|\(.*\) => not found|$file lacks\1|p"
+done
+END
+chmod 755 "$root/usr/local/bin/missing-libraries"
+
 try() { # the program, and what it is called here
   person "$1 --version"
   person "$1 selftest > ~/selftest.log" || { grep FAILED "$root/home/person/selftest.log"; exit 1; }
   person "tail -n 1 ~/selftest.log; rm ~/selftest.log"
   person "$1 run --prompt 'One two three, one two three' --max-new-tokens 16 --report ~/run.json" \
     > /dev/null
-  person "xvfb-run -a -s '-screen 0 1600x1000x24' try-window ~/window.json $1"
+  person "xvfb-run -a -s '-screen 0 1600x1000x24' /usr/local/bin/try-window ~/window.json $1"
   person "grep -q '\"outcome\": *\"finished\"' ~/run.json && rm ~/run.json ~/window.json"
   echo "$2: a run in the terminal, one in the window, a report of each."
 }
@@ -86,6 +96,8 @@ inside apt-get install -qq --no-install-recommends \
   /tmp/package.deb > /dev/null 2>&1
 rm "$root/tmp/package.deb"
 if inside sh -c 'command -v python3'; then echo "It has brought a Python."; exit 1; fi
+missing=$(inside /usr/local/bin/missing-libraries /usr/lib/foretoken)
+[ -z "$missing" ] || { echo "$missing"; exit 1; }
 try foretoken "The Debian package"
 inside apt-get remove --purge -qq foretoken > /dev/null 2>&1
 left=$(files | grep -i foretoken | grep -v "^home/person/\.\(local/share\|local/state\|cache\|config\)/foretoken" || true)
@@ -96,14 +108,16 @@ rm -rf "$root/home/person/.local" "$root/home/person/.cache" "$root/home/person/
 echo "== the installer for one person =="
 files > "$root.before"
 cp "$run" "$root/tmp/installer.run"
-person "sh /tmp/installer.run --nochown > /dev/null"
+person "sh /tmp/installer.run --nochown > /dev/null 2>&1"
 rm "$root/tmp/installer.run"
 person "test -f ~/.local/share/applications/foretoken.desktop"
 try '~/.local/bin/foretoken' "The installer"
 person "~/.local/lib/foretoken/uninstall.sh"
 files > "$root.after"
+# The fonts' cache and Qt's own file of settings belong to libraries that other programs share.
 left=$(diff "$root.before" "$root.after" | sed -n 's/^> //p' |
   grep -v "^home/person/\.\(local/share\|local/state\|cache\|config\)/foretoken" |
+  grep -v "^home/person/\.\(cache/fontconfig/\|config/QtProject.conf\)" |
   while read -r place; do [ -d "$root/$place" ] || echo "$place"; done || true)
 rm -f "$root.before" "$root.after"
 [ -z "$left" ] || { echo "Left behind: $left"; exit 1; }
