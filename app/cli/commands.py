@@ -45,7 +45,7 @@ from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS, Method
 from app.run.problems import Problem
 from app.run.rules import RULES
-from app.run.settings import Detail, Precision, RunSettings, Sampling
+from app.run.settings import Detail, PassKind, Precision, RunSettings, Sampling
 from app.run.teaching import DISK_GIB, VOCABULARY, WRITING_SHARE, Teach
 from app.selftest.selftest import run_selftest
 
@@ -93,6 +93,11 @@ terminal = typer.Typer(
 OFFLOAD_HELP = (
     "Let weights that a card has no room for stay in the machine's memory: slow, and the figures "
     "are not the card's."
+)
+
+PASSES_HELP = (
+    "auto: as captured graphs on a card, where they answer as eager passes do; eager; fixed: in "
+    "the shapes of graphs, on any device."
 )
 
 terminal.add_typer(models, name="models")
@@ -173,6 +178,7 @@ def run(
         str | None, typer.Option(help="The draft model's; else the pair's own, or the target's.")
     ] = None,
     allow_offload: Annotated[bool, typer.Option("--allow-offload", help=OFFLOAD_HELP)] = False,
+    passes: Annotated[PassKind, typer.Option(help=PASSES_HELP)] = "auto",
     repeats: Annotated[int, typer.Option(help="How often each lane runs.")] = 1,
     no_baseline: Annotated[
         bool, typer.Option("--no-baseline", help="Without the lane to compare with.")
@@ -236,6 +242,7 @@ def run(
         device=device,
         draft_device=draft_device,
         allow_offload=allow_offload,
+        passes=passes,
         context_length=context_length,
         baseline=not no_baseline,
         repetitions=repeats,
@@ -290,6 +297,7 @@ def bench(
         str | None, typer.Option(help="The draft model's; else the pair's own, or the target's.")
     ] = None,
     allow_offload: Annotated[bool, typer.Option("--allow-offload", help=OFFLOAD_HELP)] = False,
+    passes: Annotated[PassKind, typer.Option(help=PASSES_HELP)] = "auto",
     repeats: Annotated[int, typer.Option(help="How often each lane runs.")] = 3,
     resume: Annotated[
         Path | None, typer.Option(help="A file of finished runs: go on from it, and add to it.")
@@ -325,6 +333,7 @@ def bench(
         device=device,
         draft_device=draft_device,
         allow_offload=allow_offload,
+        passes=passes,
         repetitions=repeats,
     )
     if speculative_config is None:

@@ -10,7 +10,7 @@ from app.decoding.contracts import Answer, Read, Request, Role, Unread
 from app.decoding.loop import LaneEvent, Steps
 from app.models.exhausted import memory_guard
 from app.models.paired_session import PairedSession
-from app.models.session import Session
+from app.models.session import Advance, Session
 from app.run.events import FirstToken, RoundCommitted
 from app.run.problems import Cancelled, Problem
 
@@ -40,6 +40,14 @@ class Sessions:
     def held(self, role: Role) -> int:
         """Tokens that a role's session holds."""
         return self._sessions[role].held
+
+    def prepare(self, role: Role, rows: int, *, behind: int, advance: Advance) -> None:
+        """Does now what passes of a role's model need done before the first of them, of up to so
+        many rows and `behind` so many tokens. Raises what `advance` does.
+        """
+        session = self._sessions.get(role)
+        if isinstance(session, Session):
+            session.prepare(rows, behind=behind, advance=advance)
 
     def rewind(self, texts: Mapping[Role, Sequence[int]]) -> None:
         """Forgets whatever is not the start of each role's own text."""

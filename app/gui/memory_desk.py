@@ -63,5 +63,6 @@ def _wish(settings: RunSettings) -> Wish:
         method=settings.method,
         method_options=settings.method_options,
         draft_length=settings.draft_length,
+        passes=settings.passes,
         baseline=settings.baseline,
     )

@@ -67,6 +67,7 @@ _MACHINE: dict[str, Callable[[RunRecord], object]] = {
     "Target": lambda record: record.target.name,
     "Target's precision": lambda record: record.target.precision,
     "Attention": lambda record: record.target.attention,
+    "Passes": lambda record: record.target.passes or "eager",
     "Draft": _draft(lambda facts: facts.name),
     "Draft's precision": _draft(lambda facts: facts.precision),
     "Device": lambda record: record.environment.device,

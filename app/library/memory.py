@@ -13,7 +13,7 @@ import msgspec
 from app.library.head_size import HeadSize
 from app.library.model_size import ModelSize
 from app.run.methods import Drafter
-from app.run.settings import Precision
+from app.run.settings import PassKind, Precision
 from app.run.tree_shape import TreeShape
 
 _CHUNK = 512
@@ -29,6 +29,17 @@ DEVICE_KINDS = tuple(_OF_LIBRARIES)
 """The kinds of devices that a plan can be made for."""
 CACHE_STEP = 16
 """A cache has room for a multiple of so many tokens."""
+PLACED_STEP = 64
+"""A cache that passes of fixed shape write to has room for a multiple of so many tokens."""
+PLACED_SLACK = 32
+"""Tokens of room behind those of the text there, for rows that passes are padded by."""
+_MOST_ROWS = 64
+"""Rows that a pass of fixed shape has at most."""
+_DRAFT_ROWS = 2
+"""Rows of a draft model's passes in a round, at most."""
+_GRAPHS = 96 << 20
+"""What a model's captured graphs take, the numbers between their steps, and what libraries take
+for themselves while they are captured. Not measured yet."""
 _TOKENIZER = 13
 """A tokenizer in the machine's memory, as a multiple of its file."""
 _OTHER_TOKENS = 2
@@ -110,6 +121,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """Of prompt and text: the room that each session is opened with."""
     draft_length: int = 4
+    passes: PassKind = "auto"
+    """How passes are computed."""
     baseline: bool = True
     at_once: bool = True
     """Whether both lanes keep their sessions: in turns, and from turn to turn of a conversation."""
@@ -136,6 +149,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Rows of the target's pass over a whole draft, and the text's last token."""
         guesses = self.tree.nodes_at(self.draft_length) if self.tree else self.draft_length
         return guesses + 1
+
+    def captures(self, device: str) -> bool:
+        """Whether passes on this device are captured as graphs, if they can be."""
+        return self.passes == "auto" and device.startswith("cuda")
+
+    def is_placed(self, device: str) -> bool:
+        """Whether sessions on this device have memory for passes of fixed shape."""
+        return self.passes == "fixed" or self.captures(device)
 
     def drafted(self, draft: ModelSize) -> int:
         """Tokens that the draft model's session has room for."""
@@ -181,8 +202,9 @@ def estimate(plan: Plan) -> tuple[Held, ...]:
         caches=target_caches + (0 if apart else draft_caches),
     )
     working = _working(plan.target, plan.precision, plan.device, tokens=plan.text, rows=plan.rows)
+    captured, captured_ahead = _captured(plan)
     if plan.draft is None:
-        return (_with(mine, working),)
+        return (_with(mine, working + captured),)
     beside = _working(
         plan.draft,
         plan.draft_precision,
@@ -191,9 +213,9 @@ def estimate(plan: Plan) -> tuple[Held, ...]:
         rows=plan.rows,
     )
     if not apart:
-        return (_with(mine, max(working, beside)),)
+        return (_with(mine, max(working, beside) + captured + captured_ahead),)
     other = Held(plan.drafts_on, draft=ahead, caches=draft_caches)
-    return (_with(mine, working), _with(other, beside))
+    return (_with(mine, working + captured), _with(other, beside + captured_ahead))
 
 
 def weights(size: ModelSize, precision: Precision, device: str) -> int:
@@ -208,9 +230,17 @@ def weights(size: ModelSize, precision: Precision, device: str) -> int:
     return int(kind.linear * size.linear + kind.rest * rest + own)
 
 
-def cache_bytes(size: ModelSize, precision: Precision, tokens: int) -> int:
-    """Bytes of the keys and values of one session with room for so many tokens."""
-    return size.shape.layers * size.kept * _room(tokens) * _bytes(precision)
+def cache_bytes(size: ModelSize, precision: Precision, tokens: int, *, placed: bool = False) -> int:
+    """Bytes of the keys and values of one session with room for so many tokens; `placed` where
+    passes of fixed shape write to it.
+    """
+    room = placed_room(tokens) if placed else _room(tokens)
+    return size.shape.layers * size.kept * room * _bytes(precision)
+
+
+def placed_room(tokens: int) -> int:
+    """The tokens that memory for passes of fixed shape has room for, padded rows included."""
+    return -(-(tokens + PLACED_SLACK) // PLACED_STEP) * PLACED_STEP
 
 
 def _room(tokens: int) -> int:
@@ -238,12 +268,17 @@ def _mtp_weights(plan: Plan) -> int:
 
 def _caches(plan: Plan) -> tuple[int, int]:
     """Bytes of every session of the target, with a head's beside it, and of the draft model's."""
-    tokens = plan.held
-    plain = cache_bytes(plan.target, plan.precision, tokens)
+    tokens, placed = plan.held, plan.is_placed(plan.device)
+    plain = cache_bytes(plan.target, plan.precision, tokens, placed=placed)
     ahead = 0
     fast = plain
     if plan.drafter == "model" and plan.draft is not None:
-        ahead = cache_bytes(plan.draft, plan.draft_precision, plan.drafted(plan.draft))
+        ahead = cache_bytes(
+            plan.draft,
+            plan.draft_precision,
+            plan.drafted(plan.draft),
+            placed=plan.is_placed(plan.drafts_on),
+        )
     if plan.drafter == "head" and plan.head is not None:
         held = plan.head.kept * _room(tokens)
         features = plan.head.features * tokens
@@ -255,8 +290,26 @@ def _caches(plan: Plan) -> tuple[int, int]:
         fast += max(modules, 1) * kept * _bytes(plan.precision)
     if not plan.baseline:
         return fast, ahead
-    alone = cache_bytes(plan.target, plan.precision, plan.text)
+    alone = cache_bytes(plan.target, plan.precision, plan.text, placed=placed)
     return (fast + alone, ahead) if plan.at_once else (max(fast, alone), ahead)
+
+
+def _captured(plan: Plan) -> tuple[int, int]:
+    """What graphs of the target and of the draft model take: memory of their own, and the logits
+    that each width leaves behind, which are fewer than twice those of the widest.
+    """
+    lanes = 2 if plan.baseline and plan.at_once else 1
+    mine, ahead = 0, 0
+    if plan.captures(plan.device):
+        mine = _GRAPHS + lanes * _left_behind(plan.target, plan.precision, plan.rows)
+    if plan.drafter == "model" and plan.draft is not None and plan.captures(plan.drafts_on):
+        ahead = _GRAPHS + _left_behind(plan.draft, plan.draft_precision, _DRAFT_ROWS)
+    return mine, ahead
+
+
+def _left_behind(size: ModelSize, precision: Precision, rows: int) -> int:
+    width = min(1 << (rows - 1).bit_length(), _MOST_ROWS)
+    return 2 * width * size.shape.vocabulary * _bytes(precision)
 
 
 def _working(size: ModelSize, precision: Precision, device: str, *, tokens: int, rows: int) -> int:

@@ -26,7 +26,7 @@ from app.library.wheel import member_here
 from app.run.methods import Method
 from app.run.preparation import DeviceMemory
 from app.run.problems import Problem
-from app.run.settings import OptionValue, Precision
+from app.run.settings import OptionValue, PassKind, Precision
 from app.run.tree_shape import shape_of
 
 
@@ -54,6 +54,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     method_options: dict[str, OptionValue] = {}
     """Those that are not as the method has them."""
     draft_length: int | None = None
+    passes: PassKind = "auto"
     baseline: bool = True
     at_once: bool = True
 
@@ -113,6 +114,7 @@ def plan_of(
         tree=shape_of(method.name, wish.method_options),
         tokens=wish.tokens,
         draft_length=entry.draft_length if wish.draft_length is None else wish.draft_length,
+        passes=wish.passes,
         baseline=wish.baseline,
         at_once=wish.at_once,
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -10,6 +13,25 @@ from app.models.tree import Tree
 
 _FOLDED_ROWS = 32
 """Up to so many rows, queries that share a key are laid out as more rows of one head."""
+
+
+class RowMasks(Protocol):
+    """What the rows of a pass may see, by the window of a layer."""
+
+    def of(self, window: int | None) -> Tensor | None:
+        """The mask that is added to scores, [n, keys]; None where every row sees all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Rows at positions of their own, and what each may see."""
+
+    positions: Tensor
+    """[n]."""
+    end: int
+    """All positions lie before it."""
+    masks: RowMasks
 
 
 class Masks:

@@ -163,6 +163,12 @@ class LentCache(SequenceCache):
             layer.length = length
 
 
+def layer_kinds(config: Any) -> set[str]:
+    """What the layers of a model are, as transformers names them."""
+    text = config.get_text_config(decoder=True)
+    return set(getattr(text, "layer_types", None) or ["full_attention"])
+
+
 def open_cache(config: Any, capacity: int) -> SequenceCache:
     """An empty cache for the model of this configuration.
 
@@ -170,8 +176,12 @@ def open_cache(config: Any, capacity: int) -> SequenceCache:
     gets the cache that transformers makes for it, which can rarely be rewound.
     """
     text = config.get_text_config(decoder=True)
-    kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
-    if kinds <= {"full_attention", "sliding_attention", "chunked_attention", "attention"}:
+    if layer_kinds(config) <= {
+        "full_attention",
+        "sliding_attention",
+        "chunked_attention",
+        "attention",
+    }:
         layers = [FixedLayer(capacity) for _ in range(text.num_hidden_layers)]
         return SequenceCache(TransformersCache(layers=layers), fixed=True)
     return SequenceCache(DynamicCache(config=text), fixed=False)

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from app.models.asked_layers import asked_before_layers
-from app.models.attention import Masks
+from app.models.attention import Masks, Placed
 from app.models.cache import SequenceCache, open_cache
 from app.models.exhausted import memory_guard
 from app.models.first_layers import LayerList
+from app.models.fixed.passes import Passes
 from app.models.fused_linear import fuse
 from app.models.layer_inputs import layer_inputs
 from app.models.lean_decoder import LeanDecoder, known
@@ -54,6 +55,8 @@ class LanguageModel:
         """Weights, as many as the model has (a shared matrix counts once)."""
         self.kernel = ""
         """What computes the linear layers and the pass, where it is not transformers alone."""
+        self.passes = Passes()
+        """How its sessions compute their passes."""
         self._inner = inner
         self._device = device
         self._lean: LeanDecoder | None = None
@@ -165,7 +168,8 @@ class LanguageModel:
         """An empty session with room for `capacity` tokens; keeps their features if asked to: the
         inputs of these layers, or the state behind the final norm.
         """
-        return Session(self, capacity, features=features, layers=layers)
+        reader = self.passes.reader(self, layers if features else None)
+        return Session(reader, capacity, features=features, layers=layers)
 
     def new_cache(self, capacity: int) -> SequenceCache:
         """An empty cache with room for `capacity` tokens."""
@@ -179,18 +183,27 @@ class LanguageModel:
 
         The last ids may be a tree. Raises Problem when the device's memory is exhausted.
         """
-        if self._lean is not None:
-            return self.forward_with_features(ids, cache, rows, tree=tree)[0]
-        keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
         with memory_guard(self.name), self._as_deep_as(cache):
-            output = self._inner(
-                input_ids=ids[None],
-                use_cache=True,
-                **{self._cache_name: cache.inner},
-                **keep,
-                **self._branching(tree, cache.length, len(ids)),
-            )
+            logits = self.answer(ids, cache, rows, self._placed(tree, cache.length, len(ids)))
         cache.advance(len(ids))
+        return logits
+
+    def answer(
+        self, ids: Tensor, cache: SequenceCache, rows: int, placed: Placed | None = None
+    ) -> Tensor:
+        """The logits of `forward`, of rows that may be placed otherwise than one behind the other;
+        does not advance the cache.
+        """
+        if self._lean is not None:
+            return self.answer_with_features(ids, cache, rows, (), placed)[0]
+        keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
+        output = self._inner(
+            input_ids=ids[None],
+            use_cache=True,
+            **{self._cache_name: cache.inner},
+            **keep,
+            **self._told(placed),
+        )
         logits: Tensor = output.logits[0]
         return logits[len(logits) - rows :]
 
@@ -223,45 +236,69 @@ class LanguageModel:
         answer to that state. Raises Problem when the device's memory is exhausted.
         """
         with memory_guard(self.name), self._as_deep_as(cache):
-            states, inputs = self._states(ids, cache, layers, tree)
-            cache.advance(len(ids))
-            logits: Tensor = self._inner.get_output_embeddings()(states[len(ids) - rows :])
-            if layers:
-                return logits, torch.cat([inputs[layer] for layer in layers], dim=-1)
+            placed = self._placed(tree, cache.length, len(ids))
+            found = self.answer_with_features(ids, cache, rows, layers, placed)
+        cache.advance(len(ids))
+        return found
+
+    def answer_with_features(
+        self,
+        ids: Tensor,
+        cache: SequenceCache,
+        rows: int,
+        layers: tuple[int, ...] = (),
+        placed: Placed | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The logits and features of `forward_with_features`, as `answer` has its logits."""
+        states, inputs = self._states(ids, cache, layers, placed)
+        logits: Tensor = self._inner.get_output_embeddings()(states[len(ids) - rows :])
+        if layers:
+            return logits, torch.cat([inputs[layer] for layer in layers], dim=-1)
         return logits, states
 
     def _states(
-        self, ids: Tensor, cache: SequenceCache, layers: tuple[int, ...], tree: Tree | None
+        self,
+        ids: Tensor,
+        cache: SequenceCache,
+        layers: tuple[int, ...],
+        placed: Placed | None,
     ) -> tuple[Tensor, dict[int, Tensor]]:
         """The states behind the final norm, [n, hidden], and the inputs of these layers."""
         if self._lean is not None:
-            return self._lean.states_and_inputs(ids, cache, layers=layers, tree=tree)
+            return self._lean.states_and_inputs(ids, cache, layers=layers, placed=placed)
         with layer_inputs(self._decoder, layers) as inputs:
             answer = self._decoder(
                 input_ids=ids[None],
                 use_cache=True,
                 **{self._cache_name: cache.inner},
-                **self._branching(tree, cache.length, len(ids)),
+                **self._told(placed),
             )
         return answer.last_hidden_state[0], inputs
 
-    def _branching(self, tree: Tree | None, start: int, fed: int) -> dict[str, Any]:
-        """What transformers has to be told of rows that are a tree: their positions, and a mask
+    def _placed(self, tree: Tree | None, start: int, fed: int) -> Placed | None:
+        """Where rows stand of which the last are a tree."""
+        if tree is None:
+            return None
+        end = start + fed
+        like = torch.empty(0, dtype=self.dtype, device=self.device)
+        keys = self._lean.keys(end) if self._lean is not None else None
+        masks = Masks(start, end, like, keys=keys, tree=tree)
+        return Placed(tree.places(start, end), end, masks)
+
+    def _told(self, placed: Placed | None) -> dict[str, Any]:
+        """What transformers has to be told of rows that are placed: their positions, and a mask
         that is added to scores, one for each kind of layer where there are several.
         """
-        if tree is None:
+        if placed is None:
             return {}
-        like = torch.empty(0, dtype=self.dtype, device=self.device)
-        masks = Masks(start, start + fed, like, tree=tree)
         kinds = set(getattr(self._text_config, "layer_types", None) or ())
         windows = {kind: self.sliding_window if "sliding" in kind else None for kind in kinds}
-        made: Any = {kind: _for_a_batch(masks.of(window)) for kind, window in windows.items()}
-        if len(kinds) < 2:
-            made = _for_a_batch(masks.of(self.sliding_window))
-        return {
-            "attention_mask": made,
-            "position_ids": tree.places(start, start + fed)[None],
+        made: Any = {
+            kind: _for_a_batch(placed.masks.of(window)) for kind, window in windows.items()
         }
+        if len(kinds) < 2:
+            made = _for_a_batch(placed.masks.of(self.sliding_window))
+        return {"attention_mask": made, "position_ids": placed.positions[None]}
 
     @torch.inference_mode()
     def forward_side_by_side(

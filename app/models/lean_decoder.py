@@ -15,12 +15,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from app.library.rotary import STEADY
-from app.models.attention import Masks, attend, rotate
+from app.models.attention import Masks, Placed, RowMasks, attend, rotate
 from app.models.cache import STEP, FixedLayer, SequenceCache
 from app.models.int8_linear import Int8Linear
 from app.models.packed_linear import PackedLinear
 from app.models.rotary_table import RotaryTable
-from app.models.tree import Tree
 
 _CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 
@@ -81,20 +80,21 @@ class LeanDecoder:
         cache: SequenceCache,
         *,
         layers: tuple[int, ...] = (),
-        tree: Tree | None = None,
+        placed: Placed | None = None,
     ) -> tuple[Tensor, dict[int, Tensor]]:
-        """As `states`, where the last ids may be a tree; and what went into each of these layers
-        (counted from 0), [n, hidden].
+        """As `states`, where rows may be `placed` otherwise than one behind the other; and what
+        went into each of these layers (counted from 0), [n, hidden].
         """
         inputs: dict[int, Tensor] = {}
         start, end = cache.length, cache.length + len(ids)
         x = self._embeddings(ids)
-        if tree is None:
+        masks: RowMasks
+        if placed is None:
             cosines, sines = self._rotary.between(start, end, x.dtype)
+            masks = Masks(start, end, x, keys=self.keys(end))
         else:
-            cosines, sines = self._rotary.at(tree.places(start, end), end, x.dtype)
-        keys = -(-end // STEP) * STEP if self._steady else None
-        masks = Masks(start, end, x, keys=keys, tree=tree)
+            cosines, sines = self._rotary.at(placed.positions, placed.end, x.dtype)
+            masks = placed.masks
         pairs = zip(self._layers[: cache.depth], cache.inner.layers, strict=True)
         for number, (layer, held) in enumerate(pairs):
             if number in layers:
@@ -105,6 +105,10 @@ class LeanDecoder:
             gate, up = layer.gate_and_up(y).chunk(2, dim=-1)
             x = layer.down.plus(functional.silu(gate) * up, x)
         return self._norm(x), inputs
+
+    def keys(self, end: int) -> int | None:
+        """How many keys attention sums over where `end` are held; None for just those."""
+        return -(-end // STEP) * STEP if self._steady else None
 
     def logits(self, states: Tensor) -> Tensor:
         """The logits [rows, width] of states [rows, hidden]."""
@@ -117,7 +121,7 @@ class LeanDecoder:
         held: FixedLayer,
         x: Tensor,
         rotation: tuple[Tensor, Tensor],
-        masks: Masks,
+        masks: RowMasks,
     ) -> Tensor:
         """What each row [n, hidden] gathers from the rows before it, [n, heads x size]."""
         vectors = layer.read(x).view(len(x), -1, self._size)

@@ -100,6 +100,7 @@ class LoadedModel:
             rows_note=self.rows.note,
             kernel=self.model.kernel,
             offloaded=self.model.offloaded,
+            passes=self.model.passes.said,
             suggested_sampling=self.folder.suggested_sampling,
         )
 

@@ -10,6 +10,7 @@ from app.library.head_folder import HeadFacts, check_head, refuse_unfit
 from app.library.preflight import FolderFacts, check
 from app.library.sources import fetch
 from app.models.draft_wish import beside, wish_draft
+from app.models.fixed.choice import choose_passes
 from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import LoadedModel, load
 from app.models.machine import choose_device, make_current
@@ -20,6 +21,7 @@ from app.models.tokenizer import Tokenizer
 from app.models.warm import Kept, WarmModels, Wish
 from app.run.preparation import Prepare
 from app.run.problems import Damaged, DoesNotFit, Problem, release_frames
+from app.run.settings import PassKind
 
 Settled = tuple[str, str]
 """A precision, and why it is that one if no one asked for it."""
@@ -68,12 +70,14 @@ def load_pair(
     chosen = loader.make_room(target_wish, wished.wish if wished else None)
     tokenizer = loader.tokenizer(target_wish)
     target, why = loader.load(target_wish, chosen)
+    loader.choose_passes(target, wanted.passes)
     warnings = (f"{target.model.precision} is {why}.",) if why else ()
     draft, bridge = None, None
     if wished is not None:
         # The same weights in the same precision are loaded once, and are both.
         draft_wish = beside(wished.wish, target.model.precision)
         draft = loader.load(draft_wish, loader.settled(draft_wish))[0]
+        loader.choose_passes(draft, wanted.passes)
         bridge = wished.bridge(target, draft)
     head = warm.head(head_facts, target)
     mtp = loader.mtp(target) if wanted.mtp else None
@@ -157,6 +161,12 @@ class _Loader:
             loaded = self._loaded(wish, "bf16")
         self._warm.add(Kept(wish, loaded, why))
         return loaded, why
+
+    def choose_passes(self, loaded: LoadedModel, wanted: PassKind) -> None:
+        """How the model's passes are computed; what has to be proved for that is tried."""
+        model = loaded.model
+        self._stages.begin(f"choosing how the passes of {model.name} are computed")
+        choose_passes(model, wanted, ask=self._stages.ask)
 
     def settled(self, wish: Wish) -> Settled:
         """The precision of a wish, and why it is that one if no one asked for it."""

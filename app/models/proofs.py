@@ -78,7 +78,7 @@ def prove_rows_independent(model: LanguageModel) -> Proof:
     tensor and outlier columns chosen over all rows break this. A text may not bring the numbers
     that show it, so the layers are tried apart too.
     """
-    prefix = _ids(model, 5)
+    prefix = ids_for(model, 5)
     try:
         first = _row_with_companions(model, prefix, offset=101)
         second = _row_with_companions(model, prefix, offset=211)
@@ -108,7 +108,7 @@ def prove_early_exit(model: LanguageModel) -> Proof:
     """
     if model.layers < 2:
         return Proof(False, "it has one layer")
-    ids, guesses = _ids(model, 5), _ids(model, 2, offset=150)
+    ids, guesses = ids_for(model, 5), ids_for(model, 2, offset=150)
     try:
         plain = _behind_exit(model, ids, guesses, exits=False)
         exited = _behind_exit(model, ids, guesses, exits=True)
@@ -151,13 +151,13 @@ def prove_trees(model: LanguageModel) -> Proof:
     window = model.sliding_window
     prefix = 4 if window is None or window > _LONGEST_WINDOW else window + 2
     try:
-        apart = _tree_apart(model, _ids(model, prefix))
+        apart = _tree_apart(model, ids_for(model, prefix))
     except Problem:
         raise
     except Exception as error:  # a model that takes no mask of ours may fail in any way
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         return Proof(False, f"the model cannot read guesses that branch ({reason})")
-    if apart > _branch_rounding(model):
+    if apart > branch_rounding(model):
         return Proof(False, f"the model reads guesses that branch otherwise ({apart:.2g} of it)")
     return Proof(
         True,
@@ -170,7 +170,7 @@ def _tree_apart(model: LanguageModel, text: list[int]) -> float:
     """The most that a row of a tree, or one behind a branch that was kept, is apart from the same
     row read without the tree, as a share of it.
     """
-    ids = _ids(model, len(_BRANCHES), offset=300)
+    ids = ids_for(model, len(_BRANCHES), offset=300)
     block = Block(device=model.device)
     block.branch(
         torch.tensor(ids, device=model.device),
@@ -184,14 +184,14 @@ def _tree_apart(model: LanguageModel, text: list[int]) -> float:
         path = _branch(place)
         alone = _after(model, text, [[ids[at] for at in path]])
         mine = tree[[0, *(at + 1 for at in path)]].cpu()
-        apart.append(_share_apart(mine, alone))
+        apart.append(share_apart(mine, alone))
     kept = [*text, *(ids[at] for at in _branch(len(ids) - 1)), ids[0]]
     behind = session.read(kept, rows=1).logits.cpu()
     alone = _after(model, kept[:-1], [kept[-1:]])
-    return max(*apart, _share_apart(behind, alone[-1:]))
+    return max(*apart, share_apart(behind, alone[-1:]))
 
 
-def _branch_rounding(model: LanguageModel) -> float:
+def branch_rounding(model: LanguageModel) -> float:
     """How far apart two readings of a row may be in this model's numbers."""
     if "int8" in model.precision:
         return _BRANCH_ROUNDING_8_BIT
@@ -206,7 +206,7 @@ def _branch(place: int) -> list[int]:
     return path
 
 
-def _share_apart(one: Tensor, other: Tensor) -> float:
+def share_apart(one: Tensor, other: Tensor) -> float:
     """The largest difference of two rows, as a share of the length of the other."""
     lengths = other.float().norm(dim=-1)
     return float(((one.float() - other.float()).norm(dim=-1) / lengths).max())
@@ -217,8 +217,8 @@ def _apart_after(model: LanguageModel, prefix: int) -> str | None:
 
     A model that answers two equal passes differently is allowed that much, and no more.
     """
-    ids = _ids(model, prefix)
-    wrong, right = _ids(model, 2, offset=300), _ids(model, 2, offset=400)
+    ids = ids_for(model, prefix)
+    wrong, right = ids_for(model, 2, offset=300), ids_for(model, 2, offset=400)
     rewound = _after(model, ids, [wrong, right])
     fresh, again = _after(model, ids, [right]), _after(model, ids, [right])
     if _same(rewound, fresh) or _same(rewound, again):
@@ -243,7 +243,7 @@ def _row_with_companions(model: LanguageModel, prefix: list[int], *, offset: int
     """The row behind the prefix's last token, read together with guesses after it."""
     session = model.open(len(prefix) + _COMPANIONS)
     session.read(prefix[:-1], rows=1)
-    guesses = Block(_ids(model, _COMPANIONS, offset=offset), device=model.device)
+    guesses = Block(ids_for(model, _COMPANIONS, offset=offset), device=model.device)
     return session.read(prefix, guesses, rows=_COMPANIONS + 1).logits[0].cpu()
 
 
@@ -262,7 +262,7 @@ def _rounding(row: Tensor) -> float:
     return _ROUNDINGS * float(torch.finfo(row.dtype).eps) * float(row.float().abs().max())
 
 
-def _ids(model: LanguageModel, count: int, *, offset: int = 0) -> list[int]:
+def ids_for(model: LanguageModel, count: int, *, offset: int = 0) -> list[int]:
     """Some ids that the model can read, well spread."""
     rows = model.rows
     return [(17 + 31 * place + offset * 7) % rows for place in range(count)]

@@ -4,8 +4,8 @@ it to guesses that end before its next read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -82,6 +82,30 @@ class CausalModel(Protocol[CacheKind]):
 
         They are the inputs of these decoder layers (counted from 0), side by side; without any,
         the state behind the final norm.
+        """
+        ...
+
+
+Advance = Callable[[int, int], None]
+"""Told how many steps of how many are done; it may raise."""
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """A model that can do some of the work of passes before the first of them."""
+
+    def prepare(
+        self,
+        cache: Any,
+        rows: int,
+        *,
+        behind: int,
+        layers: tuple[int, ...] | None,
+        advance: Advance,
+    ) -> None:
+        """Prepares passes of up to so many rows behind what the cache holds and will hold, at least
+        `behind` tokens, with the features of these layers, as `forward_with_features` has them;
+        with None for `forward`.
         """
         ...
 
@@ -238,6 +262,18 @@ class Session:
     def held(self) -> int:
         """Tokens in the cache."""
         return int(self._cache.length)
+
+    def prepare(
+        self, rows: int, *, behind: int = 0, advance: Advance = lambda done, total: None
+    ) -> None:
+        """Does now what passes of up to so many rows would else have to do without: records them,
+        where the model replays recordings. None of them will begin before so many tokens are held.
+
+        Raises what `advance` does.
+        """
+        if isinstance(self._model, Prepares):
+            layers = self._layers if self._keeps_features else None
+            self._model.prepare(self._cache, rows, behind=behind, layers=layers, advance=advance)
 
     def lend(self, depth: int) -> LentCache:
         """The cache's first `depth` layers, for passes that go no deeper, until the next read."""

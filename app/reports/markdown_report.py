@@ -129,7 +129,9 @@ def _model(facts: ModelFacts) -> str:
     return (
         f"{facts.name}, {facts.precision}{note}, on {facts.device}{offloaded}; "
         f"{facts.parameters / 1e6:.0f} million parameters, weights {_bytes(facts.weight_bytes)}; "
-        f"attention {facts.attention}" + (f"; linear layers {facts.kernel}" if facts.kernel else "")
+        f"attention {facts.attention}"
+        + (f"; linear layers {facts.kernel}" if facts.kernel else "")
+        + (f"; passes {facts.passes}" if facts.passes else "")
     )
 
 

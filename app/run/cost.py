@@ -21,6 +21,8 @@ class CostKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Name of the attention implementation."""
     context_bucket: int
     """Most tokens in the cache while the passes were measured (`bucket_of`)."""
+    passes: str = ""
+    """How passes were computed; empty for eager ones."""
 
 
 class PassCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +46,8 @@ class PassCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds for one more guess; null where a guess has no step of its own to measure."""
     draft_prompt_per_token: float | None = None
     """Seconds of the draft's own pass over the prompt, a token of the prompt."""
+    passes: str = ""
+    """How passes were computed; empty for eager ones."""
 
     def __post_init__(self) -> None:
         if 1 not in self.seconds:
@@ -61,7 +65,14 @@ class PassCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def key(self) -> CostKey:
         """What these costs hold for."""
-        return CostKey(self.model, self.device, self.precision, self.attention, self.context_bucket)
+        return CostKey(
+            self.model,
+            self.device,
+            self.precision,
+            self.attention,
+            self.context_bucket,
+            self.passes,
+        )
 
     @property
     def draft_ratio(self) -> float | None:

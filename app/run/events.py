@@ -212,6 +212,8 @@ class ModelFacts(Struct, frozen=True):
     """What computes the linear layers and the pass, where it is not the library's own way."""
     offloaded: float = 0.0
     """The share of the weights, from 0 to 1, that is not on the device."""
+    passes: str = ""
+    """How passes are computed, and why where that is not as it was asked for; empty: not known."""
 
 
 class RunStarted(Struct, frozen=True, tag=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.run.events import ModelFacts, Struct
 from app.run.methods import Method
-from app.run.settings import Precision, RunSettings
+from app.run.settings import PassKind, Precision, RunSettings
 
 
 class Prepare(Struct, frozen=True, tag=True):
@@ -21,6 +21,8 @@ class Prepare(Struct, frozen=True, tag=True):
     """The draft model's; None takes the pair's own, or else the target's."""
     allow_offload: bool = False
     """Whether weights that a card has no room for may stay in the machine's own memory."""
+    passes: PassKind = "auto"
+    """How passes are to be computed."""
     mtp: bool = False
     """Whether the target's own modules for multi-token prediction are to be loaded too."""
 
@@ -34,6 +36,7 @@ def preparation(settings: RunSettings) -> Prepare:
         device=settings.device,
         draft_device=settings.draft_device,
         allow_offload=settings.allow_offload,
+        passes=settings.passes,
         mtp=Method.named(settings.method).drafter == "mtp",
     )
 

@@ -21,6 +21,10 @@ Precision = Literal["fp32", "bf16", "fp16", "int8", "llm-int8", "nf4", "fp4"]
 Detail = Literal["light", "full"]
 """`light` keeps what was decided; `full` also the best tokens of target, draft and residual."""
 
+PassKind = Literal["auto", "eager", "fixed"]
+"""How passes are computed. `auto`: as captured graphs on a card where they answer as eager passes
+do, else eagerly. `eager`: as the library does. `fixed`: in the shapes of graphs, without any."""
+
 Order = Literal["interleaved", "alternated"]
 """`interleaved` for looking: lanes take turns. `alternated` for measuring: whole lanes, A B B A."""
 
@@ -106,6 +110,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The draft model's; None takes the pair's own, or else the target's."""
     allow_offload: bool = False
     """Whether weights that a card has no room for may stay in the machine's own memory."""
+    passes: PassKind = "auto"
+    """How passes are computed."""
     context_length: int | None = None
     """Most tokens that prompt and text may be together; None takes the target's own limit."""
     baseline: bool = True

@@ -18,6 +18,7 @@ from app.run.auditing import LEVEL, Audit, Audited
 from app.run.events import At, FirstToken, LaneEnded, Progress, RoundCommitted, Token
 from app.run.problems import Cancelled, Problem
 from app.studies.lanes import LaneMaker
+from app.studies.recording import record_lane
 from app.studies.teacher import Text, TextLaw, allows, law_of_texts
 from app.theory.audit import audit
 from app.theory.pearson import pearson, smallest_seen
@@ -65,6 +66,7 @@ def drawn(maker: LaneMaker, runs: int, *, report: Report, pause: Pause) -> Sampl
     """
     sample = Sample()
     sessions = maker.open_sessions(_AT)
+    record_lane(maker, sessions, speculates=True, report=report, pause=pause)
     for done in range(runs):
         if done % max(1, runs // _STEPS) == 0:
             report(Progress("auditing", done, runs, "texts"))

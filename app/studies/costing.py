@@ -87,7 +87,8 @@ def cost_key(model: LanguageModel, context: int) -> CostKey:
     device = device_name(model.device)
     if model.device.type == "cpu":
         device = f"{processor_name()}, {torch.get_num_threads()} threads"
-    return CostKey(model.name, device, model.precision, model.attention, context)
+    passes = "" if model.passes.mode == "eager" else model.passes.said
+    return CostKey(model.name, device, model.precision, model.attention, context, passes)
 
 
 def _timings(
@@ -104,8 +105,7 @@ def _timings(
     measured now: where only widths are missing, with those that were known, so that chains and
     trees do not take turns in being forgotten.
     """
-    name = _written(model, context)
-    known = _read().get(name)
+    known = _read().get(_written(model, context))
     wanted = reached(widths, model)
     if known is not None and _holds(known, seen):
         if set(wanted) <= set(known.seconds):
@@ -120,7 +120,7 @@ def _timings(
     )
     if keep:
         with contextlib.suppress(OSError):  # what cannot be kept is measured again
-            _write({**_read(), name: timed})
+            _write({**_read(), _written(model, context): timed})
     return timed
 
 
@@ -136,7 +136,8 @@ def _told(report: Report, total: int, done: int) -> None:
 def _written(model: LanguageModel, context: int) -> str:
     """The key of a measurement in the file; other kernels, or another torch, take other times."""
     key = cost_key(model, context)
-    parts = [str(getattr(key, name)) for name in CostKey.__struct_fields__]
+    named = [str(getattr(key, name)) for name in CostKey.__struct_fields__]
+    parts = [part for part in named if part]
     parts += [f"{model.offloaded:.0%} offloaded"] if model.offloaded else []
     return ", ".join([*parts, model.kernel, str(model.folder), f"torch {torch.__version__}"])
 

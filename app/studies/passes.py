@@ -48,6 +48,7 @@ def time_passes(
     widths = reached(widths, model)
     text = [(7 * place) % model.rows for place in range(_held(model, context, widths))]
     session = _opened(model, text, widths, pause=pause)
+    session.prepare(max(widths), behind=len(text) - 1, advance=lambda done, total: pause())
     taken: dict[int, list[float]] = {width: [] for width in widths}
     start, done = clock.now(), 0
     for turn in range(REPEATS + 1):

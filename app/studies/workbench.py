@@ -60,6 +60,7 @@ from app.studies.earlier_texts import EarlierTexts
 from app.studies.head_steps import StepTimes
 from app.studies.lanes import LaneMaker
 from app.studies.orders import lane_events, unfinished
+from app.studies.recording import kept_recordings, record_passes
 from app.studies.run_costs import run_costs, with_costs
 from app.studies.warming import warm_up, warm_up_head
 
@@ -158,9 +159,14 @@ class Workbench:
         maker = _lane_maker(pair, settings, conversation)
         maker = self._with_earlier(maker, report=report, pause=pause)
         texts = self._earlier if remembered else None
-        told = _events(run, maker, texts, costing=costing, steps=steps, report=report, pause=pause)
-        for event in told:
-            emit(event)
+        with kept_recordings(pair.models):
+            with _freeing("while passes were captured"):
+                record_passes(maker, report=report, pause=pause)
+            told = _events(
+                run, maker, texts, costing=costing, steps=steps, report=report, pause=pause
+            )
+            for event in told:
+                emit(event)
 
     def check(self, settings: RunSettings, *, report: Report, pause: Pause) -> None:
         """Loads the pair of these settings. Raises Problem if it could not run them, whatever the
@@ -256,6 +262,8 @@ def _events(
             _warm_up(maker, report=report, pause=pause)
         with _freeing("while passes were measured"):
             maker = with_costs(maker, steps=steps, report=report, pause=pause)
+        with _freeing("while passes were captured"):  # unless measuring has left them
+            record_passes(maker, report=report, pause=pause)
         conditions.sample()
         for event in lane_events(maker, run, pause):
             record.apply(event)

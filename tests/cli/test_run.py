@@ -63,7 +63,7 @@ def test_every_flag_reaches_the_settings(call, workbench, tmp_path):
         "--draft-length-policy", "entropy", "--draft-length-option", "factor=0.5",
         "--option", "shortest=3", "--context-length", "99", "--no-baseline", "--raw",
         "--ignore-end-of-text", "--detail", "full",
-        "--draft-device", "cuda:1", "--allow-offload",
+        "--draft-device", "cuda:1", "--allow-offload", "--passes", "eager",
     )  # fmt: skip
     assert done.code == 0, done.err
     found = workbench.settings
@@ -72,6 +72,7 @@ def test_every_flag_reaches_the_settings(call, workbench, tmp_path):
     assert (found.system, found.max_new_tokens, found.stop_strings) == ("be short", 9, ("a", "b"))
     assert (found.precision, found.draft_precision, found.device) == ("bf16", "nf4", "cpu")
     assert (found.draft_device, found.allow_offload) == ("cuda:1", True)
+    assert found.passes == "eager"
     sampling = found.sampling
     assert (sampling.temperature, sampling.top_k, sampling.top_p) == (0.5, 3, 0.9)
     assert (sampling.min_p, sampling.repetition_penalty, sampling.seed) == (0.1, 1.1, 42)

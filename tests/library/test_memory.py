@@ -11,6 +11,7 @@ from app.library.model_size import size_of, size_of_shape
 from app.library.preflight import check
 from app.models.cache import open_cache
 from app.models.draft_head import DraftHead
+from app.models.fixed.memory import PlacedLayers
 from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import load, load_weights
 from app.run.problems import Problem
@@ -169,3 +170,50 @@ def test_no_text_is_longer_than_the_models_own_context(llama):
     asked = Plan(target=llama, precision="fp32", tokens=100_000)
     longest = msgspec.structs.replace(asked, tokens=llama.shape.context_length)
     assert estimate(asked)[0].caches == estimate(longest)[0].caches
+
+
+def test_passes_of_fixed_shape_have_room_for_padded_rows(llama):
+    plan = Plan(target=llama, precision="fp32", tokens=100, baseline=False)
+    one = cache_bytes(llama, "fp32", 1) // 16  # bytes of a token
+    assert estimate(plan)[0].caches == 112 * one
+    assert estimate(msgspec.structs.replace(plan, passes="fixed"))[0].caches == 192 * one
+    placed = PlacedLayers(llama.shape.layers, 100)
+    assert placed.room == 192
+
+
+@pytest.mark.parametrize(("draft_length", "width"), [(0, 1), (1, 2), (4, 8), (7, 8), (63, 64)])
+def test_graphs_leave_the_logits_of_every_width_on_a_card(llama, draft_length, width):
+    plan = Plan(
+        target=llama,
+        precision="bf16",
+        tokens=100,
+        device="cuda:0",
+        baseline=False,
+        draft_length=draft_length,
+    )
+    eager = estimate(msgspec.structs.replace(plan, passes="eager"))[0]
+    graphs, both = estimate(plan)[0], estimate(msgspec.structs.replace(plan, baseline=True))[0]
+    assert graphs.caches > eager.caches
+    logits = 2 * width * llama.shape.vocabulary * 2
+    assert both.working - graphs.working == logits
+    assert graphs.working - eager.working - logits >= 64 << 20
+
+
+def test_graphs_of_a_draft_on_a_card_are_counted_there(llama):
+    plan = Plan(
+        target=llama,
+        precision="bf16",
+        tokens=100,
+        device="cpu",
+        draft=llama,
+        draft_precision="bf16",
+        draft_device="cuda:0",
+        drafter="model",
+    )
+    eager = estimate(msgspec.structs.replace(plan, passes="eager"))
+    graphs = estimate(plan)
+    assert graphs[0] == eager[0]
+    assert graphs[1].working > eager[1].working
+    assert graphs[1].caches == cache_bytes(llama, "bf16", 100, placed=True)
+    idle = msgspec.structs.replace(plan, drafter="nothing")
+    assert estimate(idle)[1].working == eager[1].working

@@ -95,8 +95,8 @@ def test_a_state_that_cannot_branch_is_refused_with_the_reason(tmp_path, kind):
 
 def test_a_model_that_ignores_the_mask_is_found_out():
     model = tiny_llama(3)
-    own = model._branching
-    model._branching = lambda *args: {"position_ids": own(*args)["position_ids"]} if args[0] else {}
+    own = model._told
+    model._told = lambda placed: {"position_ids": own(placed)["position_ids"]} if placed else {}
     assert not prove_trees(model).holds
 
 

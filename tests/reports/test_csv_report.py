@@ -20,6 +20,7 @@ TEXTS = {
     *("order", "detail"),
     *("app", "python", "platform", "processor"),
     *("name", "folder", "precision_note", "attention", "rewind_note", "rows_note", "kernel"),
+    "passes",
 }
 TEXTS_OR_NULL = {"precision", "draft_precision", "device", "draft_device", "driver"}
 EVERYTHING = "".join(HOSTILE)
@@ -47,6 +48,7 @@ SETTINGS = RunSettings(
     device="cuda:0",
     draft_device="-cpu",
     allow_offload=True,
+    passes="fixed",
     context_length=4096,
     baseline=False,
     repetitions=3,

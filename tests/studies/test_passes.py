@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from app.models.early_exit import EarlyExit
+from app.models.fixed.passes import Passes
 from app.models.session import Session
 from app.run.problems import Cancelled
 from app.run.tree_shape import TreeShape
@@ -18,6 +19,7 @@ class Priced(ScriptedLM):
 
     name, precision, attention, folder = "priced", "fp32", "scripted", "here"
     kernel = "plain"
+    passes = Passes()
     rows = 64
 
     def __init__(self, price, *, context_length=4096):

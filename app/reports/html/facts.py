@@ -145,6 +145,7 @@ def _model(facts: ModelFacts) -> list[Row]:
         ("Context length", str(facts.context_length)),
         ("Attention", facts.attention),
         *((("Linear layers", facts.kernel),) if facts.kernel else ()),
+        *((("Passes", facts.passes),) if facts.passes else ()),
         ("Takes tokens back", _proof(facts.rewinds, facts.rewind_note)),
         ("Rows do not know each other", _proof(facts.rows_independent, facts.rows_note)),
     ]
@@ -172,6 +173,7 @@ def _settings(record: RunRecord) -> list[Row]:
         ("device asked for", settings.device or "left to the machine"),
         *((("draft device asked for", settings.draft_device),) if settings.draft_device else ()),
         *((("offloading", "allowed"),) if settings.allow_offload else ()),
+        *((("passes asked for", settings.passes),) if settings.passes != "auto" else ()),
         ("baseline", _yes(settings.baseline)),
         ("repetitions", str(settings.repetitions)),
         ("order", settings.order),

@@ -1,0 +1,126 @@
+"""A pass whose every number is a tensor: its rows, their places, and what each of them may see.
+
+Nothing of it is decided on the host but its shape, so that what a graphics card was given to do for
+one such pass is what it has to do for every other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from app.models.attention import Placed
+from app.models.fixed.memory import PlacedLayers
+from app.models.tree import Tree
+
+if TYPE_CHECKING:
+    from app.models.language_model import LanguageModel
+
+
+class Answer(NamedTuple):
+    """What a pass yields: logits [w, width], and features [w, size] where they are asked for."""
+
+    logits: Tensor
+    features: Tensor | None
+
+
+class PassRows:
+    """What a pass of one width is told, in tensors that stay where they are."""
+
+    def __init__(self, width: int, device: torch.device) -> None:
+        self.ids = torch.zeros(width, dtype=torch.long, device=device)
+        """The tokens fed, [w]; padded rows hold any that can be read."""
+        self.start = torch.zeros((), dtype=torch.long, device=device)
+        """How many tokens are held before the pass, []."""
+        self.offsets = torch.arange(width, device=device)
+        """Each row's position behind the start, [w]; those of padded rows repeat the last one."""
+        self.lineage = _chain(width, device)
+        """Whether row i may see row j, [w, w]."""
+        self._form: Tree | int = width
+        """What offsets and lineage say: a tree, or how many rows follow each other."""
+
+    @property
+    def width(self) -> int:
+        """Its rows, padded ones included."""
+        return len(self.ids)
+
+    def load(self, ids: Tensor, start: int, tree: Tree | None = None) -> None:
+        """Tells of a pass over ids [n] behind so many tokens, the last of which may be a tree."""
+        rows = len(ids)
+        self.ids[:rows].copy_(ids)
+        self.start.fill_(start)
+        if tree is not None:
+            self._load_tree(tree, start, rows)
+        elif self._form != rows:
+            torch.arange(self.width, out=self.offsets)
+            self.offsets.clamp_(max=rows - 1)
+            if isinstance(self._form, Tree):
+                self.lineage.copy_(_chain(self.width, self.ids.device))
+            self._form = rows
+
+    def _load_tree(self, tree: Tree, start: int, rows: int) -> None:
+        """A padded row sees the text, and itself."""
+        before = rows - len(tree.parents)
+        self.offsets[:rows].copy_(tree.places(start, start + rows) - start)
+        self.offsets[rows:] = 0
+        self.lineage.copy_(_chain(self.width, self.ids.device))
+        self.lineage[rows:, :rows] = False
+        self.lineage[before:rows, before:rows] = tree.lineage
+        self._form = tree
+
+
+def _chain(width: int, device: torch.device) -> Tensor:
+    """Each row sees itself and those before it, [w, w]."""
+    return torch.ones((width, width), dtype=torch.bool, device=device).tril()
+
+
+class FixedMasks:
+    """What each row may see, added to its scores: [w, keys] by window."""
+
+    def __init__(self, rows: PassRows, positions: Tensor, keys: int, dtype: torch.dtype) -> None:
+        places = torch.arange(keys, device=positions.device)
+        behind = places - rows.start
+        inside = behind.clamp(0, rows.width - 1)
+        is_text = behind < 0
+        fed = rows.lineage.index_select(1, inside) & (behind < rows.width)
+        self._hidden = ~(is_text | fed)
+        self._asking = positions[:, None]
+        self._asked = torch.where(is_text, places, positions.index_select(0, inside))
+        self._dtype = dtype
+        self._made: dict[int | None, Tensor] = {}
+
+    def of(self, window: int | None) -> Tensor:
+        """The mask of layers that see so many tokens, by the keys' own positions."""
+        if window not in self._made:
+            hidden = self._hidden
+            if window is not None:
+                hidden = hidden | (self._asked <= self._asking - window)
+            mask = torch.zeros(hidden.shape, dtype=self._dtype, device=hidden.device)
+            self._made[window] = mask.masked_fill_(hidden, float("-inf"))
+        return self._made[window]
+
+
+def fixed_pass(
+    model: LanguageModel,
+    memory: PlacedLayers,
+    rows: PassRows,
+    *,
+    keys: int,
+    layers: tuple[int, ...] | None,
+) -> Answer:
+    """Computes a pass over the rows, summing over the first `keys` places of the memory.
+
+    Writes its keys and values at start, start + 1, ...; notes no length. With `layers` it yields
+    features, as `LanguageModel.forward_with_features` tells of them. Uses only the tensors of
+    `rows`, never a number of the host's: it may be recorded and replayed.
+    """
+    positions = rows.start + rows.offsets
+    places = rows.start + torch.arange(rows.width, device=positions.device)
+    masks = FixedMasks(rows, positions, keys, model.dtype)
+    placed = Placed(positions, memory.room, masks)
+    with memory.aimed(places, keys) as cache:
+        if layers is None:
+            return Answer(model.answer(rows.ids, cache, rows.width, placed), None)
+        return Answer(*model.answer_with_features(rows.ids, cache, rows.width, layers, placed))

@@ -1,0 +1,101 @@
+"""The memory of one sequence, written at positions that are told as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache as TransformersCache
+
+from app.library.memory import placed_room
+from app.models.cache import FixedLayer, SequenceCache
+
+
+class PlacedLayer(FixedLayer):
+    """A layer's keys and values, [1, heads, room, size], that a pass appends to as ever, or writes
+    at the places that the layer is aimed at.
+
+    It begins as zeros: what no one has written yet is hidden by a mask, but must be a number.
+    """
+
+    def __init__(self, room: int) -> None:
+        super().__init__(room)
+        self._places: Tensor | None = None
+        self._keys = 0
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Takes the memory, once the shapes are known."""
+        super().lazy_initialization(key_states, value_states)
+        self.clear()
+        self._written = self.keys.shape[2]
+
+    def clear(self) -> None:
+        """Holds nothing, and zeros."""
+        self.length = 0
+        if self.is_initialized:
+            self.keys.zero_()
+            self.values.zero_()
+
+    def aim(self, places: Tensor | None, keys: int) -> None:
+        """Where the next pass writes, [w], and over how many keys it sums; None: as ever."""
+        self._places, self._keys = places, keys
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Writes keys and values; all that are held, or as many as the layer is aimed at."""
+        if self._places is None:
+            return super().update(key_states, value_states)
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        self.keys.index_copy_(2, self._places, key_states)
+        self.values.index_copy_(2, self._places, value_states)
+        return self.padded()
+
+    def padded(self) -> tuple[Tensor, Tensor]:
+        """Keys and values that a pass sums over; what it may not see is to be hidden."""
+        if self._places is None:
+            return super().padded()
+        return self.keys[:, :, : self._keys], self.values[:, :, : self._keys]
+
+
+class PlacedLayers:
+    """Every layer of a model, for one sequence: what a pass of fixed shape writes to."""
+
+    def __init__(self, count: int, capacity: int) -> None:
+        self.room = placed_room(capacity)
+        """Tokens that the memory holds, padded rows included."""
+        self.layers = [PlacedLayer(self.room) for _ in range(count)]
+        self.inner = TransformersCache(layers=self.layers)
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all keys and values."""
+        held = [layer for layer in self.layers if layer.is_initialized]
+        tensors = [tensor for layer in held for tensor in (layer.keys, layer.values)]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    @torch.inference_mode()
+    def clear(self) -> None:
+        """Holds nothing, as at first."""
+        for layer in self.layers:
+            layer.clear()
+
+    @contextmanager
+    def aimed(self, places: Tensor, keys: int) -> Iterator[SequenceCache]:
+        """The layers as a cache that writes at these places, [w], while it lasts."""
+        for layer in self.layers:
+            layer.aim(places, keys)
+        try:
+            yield SequenceCache(self.inner, fixed=True)
+        finally:
+            for layer in self.layers:
+                layer.aim(None, 0)
+
+    def set_length(self, length: int) -> None:
+        """How many tokens are held now."""
+        for layer in self.layers:
+            layer.length = length

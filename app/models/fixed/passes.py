@@ -1,0 +1,78 @@
+"""How the sessions of a model compute their passes: eagerly, in fixed shapes, or as graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from app.models.fixed.reader import FixedReader
+from app.models.fixed.recorder import Recorder
+from app.models.fixed.room import Rooms
+from app.run.settings import PassKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.models.language_model import LanguageModel
+    from app.models.session import CausalModel
+
+Mode = Literal["eager", "fixed", "graphs"]
+
+_SAID: dict[Mode, str] = {"eager": "eager", "fixed": "fixed shapes", "graphs": "captured graphs"}
+
+
+class Passes:
+    """The way that a model's passes take, until something forbids it."""
+
+    def __init__(
+        self,
+        mode: Mode = "eager",
+        reason: str = "",
+        *,
+        recorder: Callable[[], Recorder] | None = None,
+        asked: PassKind | None = None,
+    ) -> None:
+        """`reason` says why passes are eager where that is worth telling. `recorder` makes what
+        records the graphs of one room. `asked` is the wish that this way was chosen for.
+        """
+        self.mode = mode
+        self.reason = reason
+        self.asked = asked
+        self._given_up: tuple[Mode, str] | None = None
+        """What they were until the run that is being made."""
+        self.rooms = Rooms()
+        self._recorder = recorder
+
+    @property
+    def said(self) -> str:
+        """The way, as it is named on screen and in reports."""
+        return f"{_SAID[self.mode]}: {self.reason}" if self.reason else _SAID[self.mode]
+
+    def reader(
+        self, model: LanguageModel, layers: tuple[int, ...] | None = None
+    ) -> CausalModel[Any]:
+        """What a new session of the model reads with, which keeps the features of these layers."""
+        return model if self.mode == "eager" else FixedReader(model, self, layers)
+
+    def new_recorder(self) -> Recorder | None:
+        """What records the passes of a new room; None where they are computed each time."""
+        return self._recorder() if self.mode == "graphs" and self._recorder else None
+
+    def fall_back(self, reason: str, *, for_now: bool = False) -> None:
+        """From now on all passes are eager, also those of sessions that are open; `for_now` until
+        what is kept for a run is let go of.
+        """
+        if for_now:
+            self._given_up = (self.mode, self.reason)
+        self.mode, self.reason = "eager", reason
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """While it lasts, what is recorded for a session serves those that are opened after it."""
+        try:
+            with self.rooms.kept():
+                yield
+        finally:
+            if self._given_up is not None:
+                (self.mode, self.reason), self._given_up = self._given_up, None

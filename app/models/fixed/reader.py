@@ -1,0 +1,156 @@
+"""Reads with passes of fixed shape where they fit, and eagerly where they do not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from app.models.exhausted import is_out_of_memory, memory_guard
+from app.models.fixed.fixed_pass import Answer
+from app.models.fixed.room import Room, RoomCache, Shape
+from app.models.fixed.shapes import LARGEST, is_prompt, keys_between, widths_up_to
+from app.models.tree import Tree
+from app.run.problems import Cancelled, release_frames
+
+if TYPE_CHECKING:
+    from app.models.fixed.passes import Passes
+    from app.models.language_model import LanguageModel
+    from app.models.session import Advance
+
+
+class FixedReader:
+    """A language model as a session of fixed shapes reads with it: a `CausalModel`.
+
+    Prompts are read eagerly, into the same memory; so are passes of a shape that had to be recorded
+    and is not: no recording ever falls into a round that is timed.
+    """
+
+    def __init__(
+        self, model: LanguageModel, passes: Passes, layers: tuple[int, ...] | None = None
+    ) -> None:
+        """`layers` are those whose inputs will be wanted as features; None for no features."""
+        self._model = model
+        self._passes = passes
+        self._layers = layers
+
+    @property
+    def device(self) -> torch.device:
+        """Where token ids have to lie."""
+        return self._model.device
+
+    def new_cache(self, capacity: int) -> RoomCache:
+        """An empty cache with room for `capacity` tokens."""
+        rooms = self._passes.rooms
+        return rooms.cache(capacity, self._layers, lambda: self._new_room(capacity))
+
+    def _new_room(self, capacity: int) -> Room:
+        model = self._model
+        return Room(model.layers, capacity, model.device, self._passes.new_recorder())
+
+    def forward(self, ids: Tensor, cache: RoomCache, rows: int, tree: Tree | None = None) -> Tensor:
+        """As `LanguageModel.forward`."""
+        found = self._answer(ids, cache, rows, None, tree)
+        return self._model.forward(ids, cache, rows, tree) if found is None else found.logits
+
+    def forward_with_features(
+        self,
+        ids: Tensor,
+        cache: RoomCache,
+        rows: int,
+        *,
+        layers: tuple[int, ...] = (),
+        tree: Tree | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """As `LanguageModel.forward_with_features`."""
+        found = self._answer(ids, cache, rows, layers, tree)
+        if found is None or found.features is None:
+            return self._model.forward_with_features(ids, cache, rows, layers=layers, tree=tree)
+        return found.logits, found.features
+
+    @torch.inference_mode()
+    def _answer(
+        self,
+        ids: Tensor,
+        cache: RoomCache,
+        rows: int,
+        layers: tuple[int, ...] | None,
+        tree: Tree | None,
+    ) -> Answer | None:
+        """The pass in a fixed shape, its padded rows left out; None where it has to be eager."""
+        fed, room = len(ids), cache.room
+        fits = self._passes.mode != "eager" and 0 < fed <= LARGEST and not is_prompt(fed, rows)
+        if not fits or (tree is not None and len(tree.parents) > fed):
+            return None
+        shape = room.shape(fed, cache.length, layers)
+        if room.recorder is not None and not room.holds(shape):
+            return None
+        with memory_guard(self._model.name):
+            room.rows(shape.width).load(ids, cache.length, tree)
+            found = room.answer(self._model, shape)
+            if found is None:
+                return None
+            logits = found.logits[fed - rows : fed]
+            features = None if found.features is None else found.features[:fed]
+            if room.recorder is not None:  # the next pass of this shape writes to the same memory
+                logits = logits.clone()
+                features = None if features is None else features.clone()
+        cache.settle(fed)
+        return Answer(logits, features)
+
+    def prepare(
+        self,
+        cache: RoomCache,
+        rows: int,
+        *,
+        behind: int,
+        layers: tuple[int, ...] | None,
+        advance: Advance,
+    ) -> None:
+        """Records the passes of up to so many rows that a text may need which goes on from what is
+        held, and at least from `behind` tokens. What cannot be recorded makes all passes of the
+        model eager, with the reason.
+
+        Raises what `advance` does.
+        """
+        if cache.room.recorder is None or self._passes.mode == "eager":
+            return
+        start = min(max(cache.length, behind), cache.room.capacity - 1)
+        shapes = _shapes(cache.room, start, rows, layers)
+        wanted = [one for one in shapes if not cache.room.holds(one)]
+        for done, shape in enumerate(wanted):
+            advance(done, len(wanted))
+            try:
+                self._record(cache.room, shape, start)
+            except Cancelled:
+                raise
+            except Exception as error:  # a model's code may do anything that a graph cannot hold
+                exhausted = is_out_of_memory(error)
+                self._passes.fall_back(_reason(error, exhausted), for_now=exhausted)
+                release_frames(error)
+                cache.room.forget()
+                return
+
+    @torch.inference_mode()
+    def _record(self, room: Room, shape: Shape, start: int) -> None:
+        room.record(self._model, shape, start)
+
+
+def _shapes(room: Room, start: int, rows: int, layers: tuple[int, ...] | None) -> list[Shape]:
+    """The shapes of all passes of up to so many rows that begin at `start` or behind it."""
+    found = []
+    for width in widths_up_to(rows):
+        last = room.capacity - (width // 2 + 1)  # where a pass may begin that is padded so
+        if start <= last:
+            keys = keys_between(start + width, last + width, room.memory.room)
+            found += [Shape(width, number, layers) for number in keys]
+    return found
+
+
+def _reason(error: Exception, exhausted: bool) -> str:
+    """Why nothing could be recorded, in words."""
+    if exhausted:
+        return "no memory for its graphs"
+    said = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
+    return f"its passes cannot be captured ({said})"

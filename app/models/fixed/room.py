@@ -1,0 +1,204 @@
+"""What a session of fixed shapes works in: its memory, and the passes recorded over it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from app.models.cache import SequenceCache
+from app.models.fixed.fixed_pass import Answer, PassRows, fixed_pass
+from app.models.fixed.memory import PlacedLayers
+from app.models.fixed.recorder import Recorder, Run
+from app.models.fixed.shapes import exact_keys, keys_of, width_of
+
+if TYPE_CHECKING:
+    from app.models.language_model import LanguageModel
+
+
+class Shape(NamedTuple):
+    """All that the host decides of a pass."""
+
+    width: int
+    """Rows, padded ones included."""
+    keys: int
+    """Keys that attention sums over."""
+    layers: tuple[int, ...] | None
+    """Whose inputs are wanted as features, as `forward_with_features` has it; None for none."""
+
+
+class Recorded(NamedTuple):
+    """A pass that can be repeated, and where it leaves what it yields."""
+
+    replay: Run
+    answer: Answer
+
+
+class Room:
+    """The memory of one sequence at a time, and the passes that are recorded over it."""
+
+    def __init__(
+        self, layers: int, capacity: int, device: torch.device, recorder: Recorder | None
+    ) -> None:
+        self.capacity = capacity
+        self.memory = PlacedLayers(layers, capacity)
+        self.recorder = recorder
+        """None for passes that are computed each time."""
+        self._device = device
+        self._rows: dict[int, PassRows] = {}
+        self._recorded: dict[Shape, Recorded] = {}
+        self._answers: dict[tuple[int, tuple[int, ...] | None], Answer] = {}
+
+    def rows(self, width: int) -> PassRows:
+        """What passes of this width are told."""
+        if width not in self._rows:
+            self._rows[width] = PassRows(width, self._device)
+        return self._rows[width]
+
+    def shape(self, fed: int, start: int, layers: tuple[int, ...] | None) -> Shape:
+        """The shape of a pass that feeds so many rows behind the first `start` tokens.
+
+        A processor is slower by every row and key that a pass is padded by, and has no use for it
+        where nothing is recorded: there it is padded to what memory is read in only.
+        """
+        if self.recorder is None and self._device.type == "cpu":
+            return Shape(fed, exact_keys(start + fed, self.memory.room), layers)
+        width = width_of(fed)
+        return Shape(width, keys_of(start + width, self.memory.room), layers)
+
+    def holds(self, shape: Shape) -> bool:
+        """Whether a pass of this shape is recorded."""
+        return shape in self._recorded
+
+    def recorded(self, layers: tuple[int, ...] | None) -> int:
+        """How many passes are recorded that yield features of these layers; with None none."""
+        return sum(shape.layers == layers for shape in self._recorded)
+
+    def answer(self, model: LanguageModel, shape: Shape) -> Answer | None:
+        """What the pass yields that its rows have been told of, until the next one of its width;
+        None if it would have to be recorded first.
+        """
+        if self.recorder is None:
+            return _pass(model, self.memory, self.rows(shape.width), shape)
+        found = self._recorded.get(shape)
+        if found is None:
+            return None
+        found.replay()
+        return found.answer
+
+    def record(self, model: LanguageModel, shape: Shape, start: int) -> None:
+        """Records a pass; what it tries lies behind the first `start` tokens. Raises whatever the
+        recorder does.
+        """
+        assert self.recorder is not None
+        rows = self.rows(shape.width)
+        rows.load(rows.ids.clone(), start)
+        out = self._answer_of(model, shape)
+        run = partial(_pass_into, model, self.memory, rows, shape, out)
+        self._recorded[shape] = Recorded(self.recorder.record(run), out)
+
+    def _answer_of(self, model: LanguageModel, shape: Shape) -> Answer:
+        """Where passes of this width leave what they yield, whatever the number of keys."""
+        like = (shape.width, shape.layers)
+        if like not in self._answers:
+            first = _pass(model, self.memory, self.rows(shape.width), shape)
+            features = None if first.features is None else torch.empty_like(first.features)
+            self._answers[like] = Answer(torch.empty_like(first.logits), features)
+        return self._answers[like]
+
+    def forget(self) -> None:
+        """Lets go of all that is recorded."""
+        self._recorded.clear()
+        self._answers.clear()
+        self.recorder = None
+
+
+def _pass(model: LanguageModel, memory: PlacedLayers, rows: PassRows, shape: Shape) -> Answer:
+    return fixed_pass(model, memory, rows, keys=shape.keys, layers=shape.layers)
+
+
+def _pass_into(
+    model: LanguageModel, memory: PlacedLayers, rows: PassRows, shape: Shape, out: Answer
+) -> None:
+    """Computes a pass into tensors that stay where they are."""
+    found = _pass(model, memory, rows, shape)
+    out.logits.copy_(found.logits)
+    if out.features is not None and found.features is not None:
+        out.features.copy_(found.features)
+
+
+class RoomCache(SequenceCache):
+    """The cache of one sequence in a room, which it holds as long as it lives."""
+
+    def __init__(self, room: Room) -> None:
+        super().__init__(room.memory.inner, fixed=True)
+        self.room = room
+
+    def settle(self, tokens: int) -> None:
+        """Notes that a pass of fixed shape has written so many tokens that count."""
+        self.advance(tokens)
+        self.room.memory.set_length(self.length)
+
+    def crop(self, length: int) -> None:
+        """Forgets every token behind the first `length`."""
+        if length < self.length:
+            self._length = length
+            self.room.memory.set_length(length)
+
+
+class Rooms:
+    """The rooms of one model that no session is in, as long as they are kept for others."""
+
+    def __init__(self) -> None:
+        self._free: list[Room] = []
+        self._keepers = 0
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """While it lasts, the room of a session that has ended waits for another session."""
+        self._keepers += 1
+        try:
+            yield
+        finally:
+            self._keepers -= 1
+            if not self._keepers:
+                self._free.clear()
+
+    def cache(
+        self, capacity: int, layers: tuple[int, ...] | None, make: Callable[[], Room]
+    ) -> RoomCache:
+        """An empty cache in a free room that is large enough, or a new one; of several the one in
+        which most is recorded of what yields features of these layers.
+        """
+        cache = RoomCache(self._fitting(capacity, layers) or make())
+        room = cache.room
+        weakref.finalize(cache, _give_back, weakref.ref(self), room).atexit = False
+        return cache
+
+    def _fitting(self, capacity: int, layers: tuple[int, ...] | None) -> Room | None:
+        """A free room that is large enough. Without any, the smaller ones are let go: what is asked
+        for now takes their place.
+        """
+        fitting = [room for room in self._free if room.capacity >= capacity]
+        if not fitting:
+            self._free.clear()
+            return None
+        room = max(fitting, key=lambda one: (one.recorded(layers), -one.capacity))
+        self._free.remove(room)
+        room.memory.clear()
+        return room
+
+    def _take_back(self, room: Room) -> None:
+        if self._keepers:
+            self._free.append(room)
+
+
+def _give_back(rooms: weakref.ref[Rooms], room: Room) -> None:
+    """What happens to a room once its cache is gone."""
+    found = rooms()
+    if found is not None:
+        found._take_back(room)

@@ -1,0 +1,50 @@
+"""The few shapes that passes are padded to, so that each can be recorded once and replayed."""
+
+from __future__ import annotations
+
+from app.library.memory import CACHE_STEP
+
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+"""Rows that a fixed pass may have."""
+LARGEST = WIDTHS[-1]
+FIRST_KEYS = 256
+"""Keys that attention sums over at least; each next number is twice as large."""
+_PROMPT = 8
+"""A pass that wants so many rows fewer than it feeds is one over a prompt."""
+
+
+def width_of(rows: int) -> int:
+    """The width that a pass of so many rows, at most LARGEST, is padded to."""
+    return next(width for width in WIDTHS if rows <= width)
+
+
+def is_prompt(fed: int, wanted: int) -> bool:
+    """Whether a pass that feeds so many rows and wants the last ones reads a prompt."""
+    return fed - wanted >= _PROMPT
+
+
+def exact_keys(end: int, room: int) -> int:
+    """How many keys a pass sums over that ends there, where every key has its price."""
+    return min(-(-end // CACHE_STEP) * CACHE_STEP, room)
+
+
+def widths_up_to(rows: int) -> tuple[int, ...]:
+    """Every width that passes of 1 to so many rows are padded to."""
+    most = width_of(min(rows, LARGEST))
+    return tuple(width for width in WIDTHS if width <= most)
+
+
+def keys_of(end: int, room: int) -> int:
+    """How many keys a pass sums over whose padded rows end there, in memory of this room."""
+    keys = FIRST_KEYS
+    while keys < end:
+        keys *= 2
+    return min(keys, room)
+
+
+def keys_between(start: int, end: int, room: int) -> tuple[int, ...]:
+    """Every number of keys of passes whose padded rows end at `start` to `end`, both included."""
+    found = [keys_of(start, room)]
+    while found[-1] < keys_of(end, room):
+        found.append(keys_of(found[-1] + 1, room))
+    return tuple(found)

@@ -1,0 +1,78 @@
+"""Captured passes on a card: they answer as eager ones, never wait, and give their memory back."""
+
+import gc
+
+import pytest
+import torch
+
+from app.models.fixed.choice import choose_passes
+from app.models.session import Block, Session
+from app.models.warm import collect
+from toys import tiny_llama, wrapped
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no graphics card for torch"),
+]
+
+NEAR = {torch.float32: 2e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
+
+
+@pytest.fixture(params=[torch.float32, torch.bfloat16, torch.float16])
+def model(request):
+    torch.backends.cuda.matmul.allow_tf32 = False
+    found = wrapped(tiny_llama(1).inner.to("cuda", request.param))
+    choose_passes(found, "auto")
+    assert found.passes.said == "captured graphs"
+    return found
+
+
+@pytest.mark.parametrize("layers", [None, (0, 1)])
+def test_captured_passes_answer_as_eager_ones(model, layers):
+    wanted = {"features": layers is not None, "layers": layers or ()}
+    fixed, eager = model.open(300, **wanted), Session(model, 300, **wanted)
+    fixed.prepare(9)
+    text = [(7 * place + 3) % 64 for place in range(240)]
+    for step, guesses in enumerate((0, 3, 8, 1, 4, 8, 2, 0, 6, 5)):
+        read = [*text, *range(3 * step)]
+        ids = [(5 * place + step) % 64 for place in range(guesses)]
+        mine, theirs = (
+            one.read(read, Block(ids, device=model.device), rows=guesses + 1).logits
+            for one in (fixed, eager)
+        )
+        assert torch.allclose(mine.float(), theirs.float(), atol=NEAR[model.dtype])
+    if layers is not None:
+        held = fixed.held
+        mine, theirs = (one.features[:held].float() for one in (fixed, eager))
+        assert torch.allclose(mine, theirs, atol=NEAR[model.dtype])
+
+
+def test_no_captured_pass_waits_for_the_card(model):
+    session = model.open(64)
+    session.prepare(5)
+    text = [1, 2, 3]
+    session.read(text, rows=1)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for step in range(4):
+            block = Block([4, 5, 6, 7], device=model.device)
+            session.read([*text, *range(8, 9 + step)], block, rows=5)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_graphs_and_their_memory_go_with_the_session(model):
+    collect()
+    before = torch.cuda.memory_allocated()
+    session = model.open(512)
+    session.prepare(9)
+    session.read([1, 2, 3], rows=1)
+    assert torch.cuda.memory_allocated() > before
+    gc.disable()
+    try:
+        del session
+        torch.cuda.synchronize()
+    finally:
+        gc.enable()
+    collect()
+    assert torch.cuda.memory_allocated() <= before + (1 << 20)

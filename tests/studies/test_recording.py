@@ -1,0 +1,144 @@
+"""Runs whose passes are recorded: before a lane is timed, once for all lanes, and never within."""
+
+import msgspec
+import pytest
+import talking
+
+from app.library.catalogue import load_catalogue
+from app.models.fixed import choice
+from app.models.fixed.passes import Passes
+from app.run.identities import violations
+from app.run.preparation import preparation
+from app.run.problems import Cancelled
+from app.run.record import RunRecord
+from app.run.settings import RunSettings, Sampling
+from app.selftest.tiny_models import write_tiny_pair
+from app.studies.conversation import Conversation
+from app.studies.passes import time_passes
+from app.studies.workbench import Workbench
+from tapes import Tapes
+
+
+@pytest.fixture(scope="module")
+def taped():
+    """A workbench on a CPU that takes itself for a card, and what its card has recorded."""
+    with pytest.MonkeyPatch.context() as patch:
+        tapes = Tapes()
+        patch.setattr(choice, "recorder_for", lambda device: tapes)
+        yield Workbench(load_catalogue([write_tiny_pair()])), tapes
+
+
+def ran(bench, settings, *, pause=lambda: None, report=lambda _: None, **more):
+    events = []
+    settings = msgspec.structs.replace(settings, ignore_end_of_text=True)
+    bench.run("r", settings, emit=events.append, report=report, pause=pause, **more)
+    record = RunRecord.begin(events[0])
+    for event in events:
+        record.apply(event)
+    assert record.outcome == "finished", record.message
+    for lane in record.lanes:
+        for one in lane.repetitions:
+            assert violations(one, settings.max_new_tokens) == []
+    return record
+
+
+def texts(record):
+    return [[one.token_ids for one in lane.repetitions] for lane in record.lanes]
+
+
+@pytest.mark.parametrize("method", ["ngram", "draft-model", "cascade", "early-exit", "head-tree"])
+@pytest.mark.parametrize("order", ["alternated", "interleaved"])
+def test_recorded_runs_write_what_eager_runs_write(taped, tiny, method, order):
+    bench, tapes = taped
+    settings = tiny(method=method, max_new_tokens=24, repetitions=2, order=order)
+    eager = ran(bench, msgspec.structs.replace(settings, passes="eager"), costing=False)
+    assert eager.target.passes == "eager"
+    before, within = tapes.replayed, []
+    told = ran(
+        bench,
+        settings,
+        costing=False,
+        report=lambda progress: within.append((progress.stage, tapes.recorded)),
+    )
+    assert told.target.passes == "captured graphs"
+    assert texts(told) == texts(eager)
+    assert tapes.replayed > before + 20
+    at_start = dict(within)["warming up"]
+    assert tapes.recorded == at_start  # nothing was recorded behind it
+    assert any(stage == "capturing passes" for stage, _ in within)
+
+
+def test_a_run_that_samples_draws_the_same(taped, tiny):
+    bench, _ = taped
+    sampling = Sampling(temperature=0.9, top_p=0.95, seed=4)
+    settings = tiny(method="draft-model", max_new_tokens=24, sampling=sampling)
+    eager = ran(bench, msgspec.structs.replace(settings, passes="eager"), costing=False)
+    assert texts(ran(bench, settings, costing=False)) == texts(eager)
+
+
+def test_nothing_is_held_once_a_run_has_ended(taped, tiny):
+    bench, _ = taped
+    ran(bench, tiny(method="draft-model", max_new_tokens=8), costing=False)
+    for kept in bench._warm.models:
+        assert kept.model.passes.rooms._free == []
+
+
+def test_lanes_that_take_turns_have_a_room_each_and_others_share_one(taped, tiny):
+    bench, tapes = taped
+    settings = tiny(max_new_tokens=8, repetitions=2)
+    ran(bench, settings, costing=False)  # so that the model is proved
+    made = []
+    for order in ("alternated", "interleaved"):
+        before = len(tapes.made)
+        ran(bench, msgspec.structs.replace(settings, order=order), costing=False)
+        made.append(len(tapes.made) - before)
+    assert made == [1, 2]
+
+
+@pytest.mark.parametrize("method", ["draft-model", "head"])
+def test_a_conversation_goes_on_in_recorded_sessions(method):
+    turns = ("Count: 1 2 3", "And on?", "And then?")
+    settings = RunSettings("toy", "", method=method, max_new_tokens=12, repetitions=2)
+    tapes, loaded = Tapes(), talking.pair()
+    for model in loaded.models:
+        model.passes = Passes("graphs", recorder=tapes)
+    on = talking.bench(loaded)
+    recorded = talking.talked(turns, settings, conversation=Conversation(turns), on=on)
+    eager = talking.talked(turns, settings, conversation=Conversation(turns))
+    assert tapes.replayed > 3 * 4 * 4
+    for one, other in zip(recorded, eager, strict=True):
+        assert texts(one) == texts(other)
+        for lane in ("speculative", "baseline"):
+            reused = [[r.prompt_reused for r in run.repetitions(lane)] for run in (one, other)]
+            assert reused[0] == reused[1]
+
+
+def test_a_stop_while_passes_are_recorded_ends_the_run_before_it_starts(taped, tiny):
+    bench, _ = taped
+    settings = tiny(max_new_tokens=8)
+    bench.loaded(preparation(settings), report=lambda _: None, pause=lambda: None)
+    events = []
+
+    def stop(progress) -> None:
+        if progress.stage == "capturing passes":
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        bench.run("r", settings, emit=events.append, report=stop, pause=lambda: None)
+    assert events == []
+
+
+def test_passes_are_timed_as_runs_compute_them(taped, tiny):
+    bench, tapes = taped
+    settings = tiny(max_new_tokens=8)
+    pair = bench.loaded(preparation(settings), report=lambda _: None, pause=lambda: None)
+    model = pair.target.model
+    before = tapes.replayed
+    timed = time_passes(model, [1, 3], context=32, pause=lambda: None)
+    assert tapes.replayed - before >= 2 * timed.repeats
+    costs = [
+        ran(bench, msgspec.structs.replace(settings, passes=passes)).costs
+        for passes in ("auto", "eager")
+    ]
+    assert [one.key.passes for one in costs] == ["captured graphs", ""]
+    assert costs[0].key != costs[1].key
