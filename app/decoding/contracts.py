@@ -12,6 +12,7 @@ from torch import Tensor
 
 from app.decoding.sampling import warp
 from app.decoding.shared_noise import NO_SEED, SharedNoise
+from app.models.machine import moved
 from app.models.session import Block, Reading
 from app.run.settings import Sampling
 
@@ -60,8 +61,10 @@ class Draft:
     source: str = ""
     stop: str = ""
     """Why drafting ended before its limit; empty if it did not."""
-    finite: Tensor | None = None
-    """Whether the draft model's numbers could be used, a bool []; None without a model."""
+    peaks: Tensor | None = None
+    """The draft model's highest scores, all finite if its numbers can be used: [rows]; None without
+    a model.
+    """
     room: int | None = None
     """The most that could be guessed, where the draft model's own context held fewer tokens than
     were asked for; None where it did not."""
@@ -72,8 +75,8 @@ class Draft:
     def move(self, device: torch.device) -> None:
         """Takes all of it to the device where it is tested and decided on; once a round."""
         self.block.move(device)
-        self.law = None if self.law is None else self.law.to(device)
-        self.finite = None if self.finite is None else self.finite.to(device)
+        self.law = None if self.law is None else moved(self.law, device)
+        self.peaks = None if self.peaks is None else moved(self.peaks, device)
 
 
 class TargetRows:
@@ -112,9 +115,9 @@ class TargetRows:
         return torch.softmax(self.logits / self._sampling.temperature, dim=-1)
 
     @cached_property
-    def finite(self) -> Tensor:
-        """Whether every row holds usable numbers: no NaN, no +inf, not all -inf. A bool []."""
-        return torch.isfinite(self.logits.amax(dim=-1)).all()
+    def peaks(self) -> Tensor:
+        """The highest logit of each row: finite if it has no NaN, no +inf, and is not all -inf."""
+        return self.logits.amax(dim=-1)
 
 
 @dataclass(frozen=True, slots=True)

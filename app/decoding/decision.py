@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -60,8 +61,8 @@ class Decision:
 def bring_home(draft: Draft, rows: TargetRows, verdict: Verdict, *, detail: Detail) -> Decision:
     """Copies a verdict to the host, in one go."""
     parcel = Parcel()
-    parcel.add("finite", rows.finite)
-    parcel.add("draft_finite", draft.finite)
+    parcel.add("peaks", rows.peaks)
+    parcel.add("draft_peaks", draft.peaks)
     parcel.add("accepted", verdict.accepted)
     parcel.add("next", verdict.next)
     parcel.add("guesses", draft.block.tensor())
@@ -77,11 +78,10 @@ def bring_home(draft: Draft, rows: TargetRows, verdict: Verdict, *, detail: Deta
         parcel.add("tested", verdict.tested)
     home = parcel.bring_home()
     guesses = [int(value) for value in home.pop("guesses")]
-    finite, accepted, token = (home.pop(name)[0] for name in ("finite", "accepted", "next"))
-    draft_finite = bool(home.pop("draft_finite", [1.0])[0])
+    accepted, token = (home.pop(name)[0] for name in ("accepted", "next"))
     decision = Decision(
-        bool(finite),
-        draft_finite,
+        all(map(math.isfinite, home.pop("peaks"))),
+        all(map(math.isfinite, home.pop("draft_peaks", []))),
         guesses,
         int(accepted),
         int(token),

@@ -13,18 +13,23 @@ class Parcel:
         self._parts: dict[str, Tensor] = {}
 
     def add(self, name: str, tensor: Tensor | None) -> None:
-        """Puts a tensor in; nothing for None. Ids up to 2^24 survive exactly on every device."""
+        """Puts a tensor in; nothing for None."""
         if tensor is not None:
             self._parts[name] = tensor
 
     def bring_home(self) -> dict[str, list[float]]:
-        """The values of each tensor, flattened. This waits for the device, once."""
-        parts = list(self._parts.values())
-        exact = torch.float32 if parts[0].device.type == "mps" else torch.float64
-        flat = torch.cat([part.reshape(-1).to(exact) for part in parts]).tolist()
+        """The values of each tensor, flattened. This waits for the device, once.
+
+        They travel as the bytes that they are: one operation puts them together, whatever their
+        types. The widest come first, so that each value lies where its type may.
+        """
+        widest_first = sorted(self._parts.items(), key=lambda part: -part[1].element_size())
+        flat = [part.reshape(-1).contiguous() for _, part in widest_first]
+        whole = torch.cat([part.view(torch.uint8) for part in flat]).cpu()
         home: dict[str, list[float]] = {}
         start = 0
-        for name, part in self._parts.items():
-            home[name] = flat[start : start + part.numel()]
-            start += part.numel()
+        for (name, _), part in zip(widest_first, flat, strict=True):
+            end = start + part.numel() * part.element_size()
+            home[name] = whole[start:end].view(part.dtype).tolist()
+            start = end
         return home

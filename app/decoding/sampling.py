@@ -53,9 +53,13 @@ class Penalties:
         if self._seen is None or self._written is None:
             self._seen = torch.zeros(width, dtype=torch.bool, device=device)
             self._written = torch.zeros(width, dtype=torch.bool, device=device)
+        if len(text) == self._counted:
+            return
         fresh = on_device(text[self._counted :], torch.long, device)
-        self._seen[fresh] = True
-        self._written[fresh[max(self._prompt_length - self._counted, 0) :]] = True
+        written = fresh[max(self._prompt_length - self._counted, 0) :]
+        # Set by index, a number of the host's would be copied to a card, and waited for.
+        self._seen.index_fill_(0, fresh, True)
+        self._written.index_fill_(0, written, True)
         self._counted = len(text)
 
     def _row_masks(self, rows: int, block: Block | None) -> tuple[Tensor, Tensor]:
@@ -79,10 +83,12 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
     Source: the settings as transformers defines them; Leviathan et al. 2023, section 2.2.
     """
     scores = logits.float() / sampling.temperature
+    best = None
     if sampling.top_k:
-        scores = _keep_top_k(scores, sampling.top_k)
+        best = torch.topk(scores, min(sampling.top_k, scores.shape[-1]), dim=-1)
+        scores = scores.masked_fill(scores < best.values[..., -1:], -torch.inf)
     if sampling.top_p < 1.0:
-        scores = _keep_top_p(scores, sampling.top_p)
+        scores = _keep_top_p(scores, sampling.top_p, None if best is None else best.indices)
     law = torch.softmax(scores, dim=-1)
     if sampling.min_p:
         law = _keep_min_p(law, sampling.min_p)
@@ -92,28 +98,28 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
 def pick(law: Tensor, draw: Tensor | float) -> Tensor:
     """The token of a law [width] (or [rows, width]) at a draw in (0, 1), by inverse distribution.
 
-    Sums are in fp64 where the device has it. A token without probability is never picked.
+    Sums are in fp64 where the device has it. A token without probability is never picked: in fp64
+    the largest draw times a sum is less than the sum.
     """
-    exact = law if law.device.type == "mps" else law.double()
-    sums = exact.cumsum(dim=-1)
+    coarse = law.device.type == "mps"
+    sums = (law if coarse else law.double()).cumsum(dim=-1)
     wanted = sums[..., -1:] * draw
     token = torch.searchsorted(sums, wanted, right=True)
-    last_possible = (sums < sums[..., -1:]).sum(dim=-1, keepdim=True)
-    return torch.minimum(token, last_possible).squeeze(-1)
+    if coarse:  # there the largest draws round up to 1
+        token = torch.minimum(token, (sums < sums[..., -1:]).sum(dim=-1, keepdim=True))
+    # Sums that are no numbers lead nowhere; the round fails for them, once that is known.
+    return token.clamp(max=law.shape[-1] - 1).squeeze(-1)
 
 
-def _keep_top_k(scores: Tensor, k: int) -> Tensor:
-    least = torch.topk(scores, min(k, scores.shape[-1]), dim=-1).values[..., -1:]
-    return scores.masked_fill(scores < least, -torch.inf)
-
-
-def _keep_top_p(scores: Tensor, p: float) -> Tensor:
+def _keep_top_p(scores: Tensor, p: float, order: Tensor | None) -> Tensor:
     """Keeps the likeliest tokens until their probability reaches p, and all as likely as the last.
 
-    Equals stay together: which of them a sort puts first may depend on the other rows.
+    Equals stay together: which of them a sort puts first may depend on the other rows. `order`
+    [rows, k] are the likeliest tokens in falling order, where no other is likely at all but for
+    equals of the last; None if they have not been found.
     """
     law = torch.softmax(scores, dim=-1)
-    values = _likeliest(law, p)
+    values = _likeliest(law, p) if order is None else law.gather(-1, order)
     inside = values.cumsum(dim=-1) - values < p
     least = torch.where(inside, values, torch.inf).amin(dim=-1, keepdim=True)
     return scores.masked_fill(law < least, -torch.inf)

@@ -58,7 +58,16 @@ def make_current(device: torch.device) -> None:
 
 def on_device(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Numbers of the host as a tensor [n]; on a card, without waiting for what it has to do yet."""
-    return torch.tensor(values, dtype=dtype).to(device, non_blocking=device.type == "cuda")
+    return moved(torch.tensor(values, dtype=dtype), device)
+
+
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor on another device; what goes to a card is not waited for.
+
+    Memory of the host that is not pinned is read before this returns, up to 64 KB of it without
+    waiting for the card's other work (CUDA's programming guide, on concurrent execution).
+    """
+    return tensor.to(device, non_blocking=device.type == "cuda")
 
 
 def device_name(device: torch.device) -> str:

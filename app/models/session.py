@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor
 
-from app.models.machine import on_device
+from app.models.machine import moved, on_device
 from app.models.tree import Tree, path_through
 from app.run.problems import Problem
 
@@ -167,7 +167,7 @@ class Block:
         """Takes the ids to another device, where all that is read from now on is read."""
         if device == self.device:
             return
-        self._parts = [self.tensor().to(device)]
+        self._parts = [moved(self.tensor(), device)]
         self.tree = self.tree.to(device) if self.tree else None
         self.device = device
         if device.type == "cpu":

@@ -12,6 +12,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from app.models.machine import moved
+
 
 class Tree:
     """The form of a tree of guesses: parents come before their children."""
@@ -37,6 +39,12 @@ class Tree:
         return seen[:, :count]
 
     @cached_property
+    def before(self) -> Tensor:
+        """Whether guess j comes before guess i among the children of the same parent: [n, n]."""
+        same = self.parents[:, None] == self.parents[None]
+        return same.tril(-1)
+
+    @cached_property
     def depths(self) -> Tensor:
         """How many guesses lie between the text and each guess, itself counted: [n], from 1."""
         return self.lineage.sum(dim=-1)
@@ -53,7 +61,7 @@ class Tree:
 
     def to(self, device: torch.device) -> Tree:
         """The same form on another device."""
-        return Tree(self.parents.to(device), self.levels)
+        return Tree(moved(self.parents, device), self.levels)
 
 
 def path_through(ids: list[int], parents: list[int], text: list[int]) -> list[int]:

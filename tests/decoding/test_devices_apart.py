@@ -65,9 +65,9 @@ def test_all_of_a_draft_moves():
     block = Block(device=CPU)
     for token in (5, 6):
         block.append(torch.tensor(token))
-    draft = Draft(block, torch.ones(2, 8), finite=torch.tensor(True))
+    draft = Draft(block, torch.ones(2, 8), peaks=torch.zeros(2))
     draft.move(META)
-    assert {tensor.device for tensor in (block.tensor(), draft.law, draft.finite)} == {META}
+    assert {tensor.device for tensor in (block.tensor(), draft.law, draft.peaks)} == {META}
     assert block.device == META
     assert len(block) == 2
 

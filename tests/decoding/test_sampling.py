@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from benchmarks.verification import by_halving, by_sorting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import (
@@ -66,6 +67,40 @@ def test_a_nucleus_that_ends_among_equals_does_not_depend_on_other_rows(top_p):
     assert int((alone > 0).sum()) == 300
 
 
+def tied_rows(width=300):
+    """Rows that a nucleus is easily cut wrongly of: equals, certainties, and what cannot be."""
+    generator = torch.Generator().manual_seed(4)
+    flat, certain = torch.zeros(width), torch.full((width,), -torch.inf)
+    certain[7] = 3.0
+    halves = torch.full((width,), -torch.inf)
+    halves[[3, 90, 91, 299]] = 1.0  # a quarter each, exactly
+    steps = torch.arange(width).div(25, rounding_mode="floor").float()
+    rough = (4 * torch.randn(width, generator=generator)).bfloat16().float()
+    cut = torch.where(torch.rand(width, generator=generator) < 0.5, -torch.inf, rough)
+    return torch.stack([flat, certain, halves, steps.flip(0), rough, cut])
+
+
+@pytest.mark.parametrize("top_p", [0.001, 0.25, 0.5, 0.75, 0.9, 0.999999])
+@pytest.mark.parametrize("top_k", [1, 2, 4, 26, 150, 300, 1000])
+def test_a_nucleus_within_the_likeliest_k_is_that_of_a_full_sort(top_k, top_p):
+    scores = tied_rows()
+    least = torch.sort(scores, descending=True).values[:, min(top_k, 300) - 1, None]
+    scores = torch.where(scores < least, -torch.inf, scores)
+    law = torch.softmax(scores, dim=-1)
+    values = torch.sort(law, descending=True).values
+    inside = values.cumsum(dim=-1) - values < top_p
+    least = torch.where(inside, values, torch.inf).amin(dim=-1, keepdim=True)
+    expected = torch.softmax(torch.where(law < least, -torch.inf, scores), dim=-1)
+    ours = warp(tied_rows(), Sampling(temperature=1.0, top_k=top_k, top_p=top_p))
+    assert torch.equal(ours, expected)
+
+
+@pytest.mark.parametrize("top_p", [0.001, 0.25, 0.5, 0.75, 0.9, 0.99])
+def test_a_nucleus_found_by_halving_is_that_of_a_full_sort(top_p):
+    law = torch.softmax(tied_rows(), dim=-1)
+    assert torch.equal(law >= by_halving(law, top_p), law >= by_sorting(law, top_p))
+
+
 def test_penalties_see_the_guesses_before_their_row():
     logits = torch.randn(4, 20, generator=torch.Generator().manual_seed(1))
     text, guesses = [3, 4, 4, 5], [7, 7, 3]
@@ -109,6 +144,14 @@ def test_pick_never_takes_what_has_no_probability():
     law = torch.tensor([0.0, 0.5, 0.5, 0.0])
     assert int(pick(law, 2.0**-53)) == 1
     assert int(pick(law, 1.0 - 2.0**-53)) == 2
+
+
+def test_the_largest_and_least_draws_pick_what_is_possible():
+    laws = torch.softmax(5 * torch.randn(500, 40, generator=torch.Generator().manual_seed(2)), -1)
+    laws[:, :5] = laws[:, 30:] = 0.0
+    assert pick(laws, 1.0 - 2.0**-53).tolist() == [29] * 500
+    assert pick(laws, 2.0**-53).tolist() == [5] * 500
+    assert pick(laws[0] * torch.nan, 0.5) < 40
 
 
 def test_draws_depend_on_their_place_alone():

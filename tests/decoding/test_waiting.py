@@ -85,7 +85,7 @@ def test_a_tree_is_grown_read_and_decided_without_asking_the_device(sampling):
     for name, rule in RULES.items():
         if rule.branches and (name != "greedy" or sampling.greedy):
             verdict = make_verifier(name, sampling).verify(draft, rows, draws)
-            told = (verdict.accepted, verdict.next, verdict.kept, verdict.tested, rows.finite)
+            told = (verdict.accepted, verdict.next, verdict.kept, verdict.tested, rows.peaks)
             assert {tensor.device for tensor in told} == {META}
 
 
@@ -105,7 +105,7 @@ def test_nothing_of_a_round_asks_the_device_before_the_end(method, sampling):
     for name in RULES:
         if name != "greedy" or sampling.greedy:
             verdict = make_verifier(name, sampling).verify(draft, rows, draws)
-            assert {verdict.accepted.device, verdict.next.device, rows.finite.device} == {META}
+            assert {verdict.accepted.device, verdict.next.device, rows.peaks.device} == {META}
 
 
 def test_the_seconds_of_every_chunk_of_a_prompt_count():

@@ -1,10 +1,10 @@
 """What only a graphics card can show; skipped without one.
 
 Run there: python -m pytest -m gpu tests/gpu && python tests/benchmarks/decoding.py --device cuda
+&& python tests/benchmarks/verification.py --device cuda
 """
 
 import gc
-import warnings
 from typing import get_args
 
 import pytest
@@ -12,12 +12,10 @@ import torch
 from mtp_kinds import write_mimo_named
 
 from app.decoding.clock import clock_for
-from app.decoding.drivers import Sessions, run_lane
-from app.decoding.loop import decode
+from app.decoding.drivers import Sessions
 from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.head_tree import HeadTree
 from app.library.preflight import check
-from app.models.early_exit import EarlyExit
 from app.models.language_model import LanguageModel
 from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import load
@@ -180,43 +178,6 @@ def mtp_drafting(folder, sampling):
     )
     session = target.open(256, features=True)
     return target, proposer, Sessions({"target": session, "head": mtp.open(session, 256)})
-
-
-@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.8, top_p=0.9, seed=3)])
-@pytest.mark.parametrize("drafter", ["nothing", "model", "head", "tree", "early-exit", "mtp"])
-def test_a_round_waits_for_the_card_once(tmp_path, sampling, drafter):
-    target, draft = on_card(1), on_card(1, noise=0.05)
-    proposer, both = Guesses(lambda text, r: [text[-1], 5, 6]), sessions(target, draft)
-    if drafter == "model":
-        proposer = drafting(sampling)
-    if drafter == "head":
-        proposer, both = head_drafting(target, sampling)
-    if drafter == "early-exit":
-        proposer, session = drafting(sampling), target.open(256)
-        both = Sessions({"target": session, "draft": EarlyExit(target).open(session, 256)})
-    if drafter == "mtp":
-        _, proposer, both = mtp_drafting(tmp_path, sampling)
-    if drafter == "tree":
-        proposer, both = head_drafting(target, sampling, tree=True)
-    steps = run_lane(
-        decode(lane([3, 1, 4], proposer=proposer, sampling=sampling, tokens=24)),
-        both,
-        lambda: None,
-    )
-    waits = []
-    torch.cuda.set_sync_debug_mode("warn")
-    try:
-        while True:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                event = next(steps, None)
-            if event is None:
-                break
-            if type(event).__name__ == "RoundCommitted":
-                waits.append(sum("synchroniz" in str(w.message) for w in caught))
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    assert max(waits) == 1
 
 
 def test_phases_add_up_to_the_round():

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from functools import cache, partial
 from itertools import takewhile
 
-import torch
 from torch import Tensor
 
 from app.decoding.contracts import Asking, Draft, Read
@@ -88,12 +87,12 @@ class Cascade(DraftModel):
             tokens = scores.argmax(dim=-1)
         else:
             tokens = self._draws.picks(laws, text, round_=round_, slot=len(ids))
-        finite = torch.isfinite(scores.amax(dim=-1))
+        peaks = scores.amax(dim=-1)
         for row, token in enumerate(tokens.tolist()):
             law = cache(partial(self._belief, scores[row]))
             if ended := self._stop.before(law) if self._stop else "":
                 return ended
-            made.append(Guess(tokens[row], None if laws is None else laws[row], finite[row]))
+            made.append(Guess(tokens[row], None if laws is None else laws[row], peaks[row]))
             ids.append(token)
             if token in self._end_ids:
                 return "end of text"

@@ -68,12 +68,12 @@ class DraftHead(OneByOne):
         slot: int,
     ) -> Guess:
         """One token's id in the target, and the law it was drawn from."""
-        finite = torch.isfinite(scores.amax())
+        peak = scores.amax()
         if self._sampling.greedy:
-            return Guess(row_at(self._ids, scores.argmax()), None, finite)
+            return Guess(row_at(self._ids, scores.argmax()), None, peak)
         own = law()
         whole = own.new_zeros(self._width).index_copy_(0, self._ids, own)
-        return Guess(self._draws.pick(whole, text, round_=round_, slot=slot), whole, finite)
+        return Guess(self._draws.pick(whole, text, round_=round_, slot=slot), whole, peak)
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised logits [vocabulary] over the tokens that the head can guess."""

@@ -97,11 +97,11 @@ class DraftModel(OneByOne):
         slot: int,
     ) -> Guess:
         """One token, and the law it was drawn from."""
-        finite = torch.isfinite(scores.amax())
+        peak = scores.amax()
         if self._sampling.greedy:
-            return Guess(scores.argmax(), None, finite)
+            return Guess(scores.argmax(), None, peak)
         own = law()
-        return Guess(self._draws.pick(own, text, round_=round_, slot=slot), own, finite)
+        return Guess(self._draws.pick(own, text, round_=round_, slot=slot), own, peak)
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised fp32 logits [target width]; ids that are not shared have none."""

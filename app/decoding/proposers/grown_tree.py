@@ -76,6 +76,7 @@ class GrownTree:
         best = torch.topk(scores, min(self._breadth, len(scores)))
         self._chosen, self._in_beam = tokens[best.indices], above[best.indices]
         self._growing = self._count + best.indices
-        ended = torch.isin(self._chosen, self._end_ids)
+        # Not isin, which asks a card for the distinct ones of a longer list.
+        ended = (self._chosen[:, None] == self._end_ids).any(dim=-1)
         self._reached = best.values.masked_fill(ended, -torch.inf)
         self._count += len(scores)

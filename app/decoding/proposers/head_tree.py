@@ -53,7 +53,7 @@ class HeadTree:
             return Draft(Block())
         yield from catch_up("head", text, prompt=not self._prompt_read)
         tree = GrownTree(self._ids.device, breadth=self._breadth, end_ids=self._end_ids)
-        finite = []
+        peaks = []
         for level in range(limit):
             if level:
                 tree.extend_beam()
@@ -75,7 +75,7 @@ class HeadTree:
                 ids=self._ids,
                 width=self._width,
             )
-            finite.append(torch.isfinite(scores.amax(dim=-1)).all())
+            peaks.append(scores.amax(dim=-1))
             tree.grow(torch.log_softmax(scores, dim=-1), self._ids)
         block = tree.best(self._nodes)
-        return Draft(block, source="head-tree", finite=torch.stack(finite).all())
+        return Draft(block, source="head-tree", peaks=torch.cat(peaks))

@@ -25,8 +25,8 @@ class Guess:
     """Its id in the target: []."""
     law: Tensor | None
     """[width], the law it was drawn from in the target's ids; None for the likeliest token."""
-    finite: Tensor
-    """Whether the numbers behind it could be used: a bool []."""
+    peak: Tensor
+    """The highest of the scores behind it, finite if they can be used: []."""
 
 
 def catch_up(role: Role, text: Sequence[int], *, prompt: bool) -> Asking:
@@ -129,9 +129,9 @@ class OneByOne(ABC):
         if not made:
             return Draft(Block(), stop=stop, room=room)
         laws = [one.law for one in made if one.law is not None]
-        finite = torch.stack([one.finite for one in made]).all()
+        peaks = torch.stack([one.peak for one in made])
         drawn_from = torch.stack(laws) if laws else None
-        return Draft(block, drawn_from, self.source, stop, finite=finite, room=room)
+        return Draft(block, drawn_from, self.source, stop, peaks=peaks, room=room)
 
     def limits(self, text: Sequence[int], limit: int) -> tuple[int, str, int | None]:
         """How many tokens may be guessed, why it is fewer than `limit`, and the room that the

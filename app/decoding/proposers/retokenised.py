@@ -57,4 +57,4 @@ class Retokenised:
         if len(written) and not guesses:
             stop = "the target's tokenizer does not cut the text where the draft goes on"
         block = Block(guesses, device=self._device)
-        return Draft(block, None, "slem", stop, finite=written.finite, room=written.room)
+        return Draft(block, None, "slem", stop, peaks=written.peaks, room=written.room)

@@ -50,17 +50,11 @@ class Walk:
     @cached_property
     def _overtaken(self) -> Tensor:
         """Whether a child before it passes: [n]."""
-        return (before(self.tree) & self.passes).any(dim=-1)
+        return (self.tree.before & self.passes).any(dim=-1)
 
     @property
     def _first(self) -> Tensor:
         return self.passes & ~self._overtaken
-
-
-def before(tree: Tree) -> Tensor:
-    """Whether guess j comes before guess i among the children of the same parent: [n, n]."""
-    same = tree.parents[:, None] == tree.parents[None]
-    return same.tril(-1)
 
 
 def branch_chances(laws: Tensor, draft: Draft, tree: Tree) -> Tensor:
@@ -71,7 +65,7 @@ def branch_chances(laws: Tensor, draft: Draft, tree: Tree) -> Tensor:
     """
     exact = laws.dtype if laws.device.type == "mps" else torch.float64
     guesses, rows = draft.block.tensor(), tree.parents + 1
-    earlier = before(tree)
+    earlier = tree.before
     twin = (earlier & (guesses[:, None] == guesses[None])).any(dim=-1)
     p = laws[rows, guesses].to(exact).masked_fill(twin, 0.0)
     spent = torch.where(earlier, p[None], 0.0).sum(dim=-1)
