@@ -27,6 +27,7 @@ from app.cli.catalogued import catalogue as load_catalogue
 from app.cli.elsewhere import show_recipes
 from app.cli.kept_texts import texts
 from app.cli.model_commands import models
+from app.cli.random_benching import check_beside, one_length, run_random_bench
 from app.cli.running import check_reports, run_study
 from app.cli.screen import remarks, results, say
 from app.cli.tables import show_verdict
@@ -36,6 +37,7 @@ from app.cli.vllm_words import say_once, told_by_vllm
 from app.elsewhere.programs import PROGRAMS
 from app.library.prompts import limit_per_category as limit_to
 from app.library.prompts import read_prompts, shipped_prompts
+from app.library.random_shapes import RANDOM_SHAPES
 from app.reports import read_record, write_report
 from app.reports.schema import record_schema
 from app.reports.told_elsewhere import told_elsewhere
@@ -44,6 +46,7 @@ from app.run.auditing import RUNS, TOP_K, Audit
 from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS, Method
 from app.run.problems import Problem
+from app.run.random_bench import RandomBench
 from app.run.rules import RULES
 from app.run.settings import Detail, PassKind, Precision, RunSettings, Sampling
 from app.run.teaching import DISK_GIB, VOCABULARY, WRITING_SHARE, Teach
@@ -265,6 +268,7 @@ def run(
 
 @terminal.command()
 def bench(
+    context: typer.Context,
     *,
     prompts: Annotated[
         Path | None, typer.Option(help="Prompts: .jsonl, .csv or text; else the shipped ones.")
@@ -299,16 +303,49 @@ def bench(
     allow_offload: Annotated[bool, typer.Option("--allow-offload", help=OFFLOAD_HELP)] = False,
     passes: Annotated[PassKind, typer.Option(help=PASSES_HELP)] = "auto",
     repeats: Annotated[int, typer.Option(help="How often each lane runs.")] = 3,
+    random_model: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of a pair: random weights in this shape, made on the device: "
+            f"{', '.join(RANDOM_SHAPES)}. Measures passes, the loop and its limit; --draft-lengths "
+            "then takes one length."
+        ),
+    ] = None,
+    random_draft: Annotated[
+        str | None,
+        typer.Option(help="The shape of their draft, or none; else the next smaller one."),
+    ] = None,
+    alpha: Annotated[
+        float, typer.Option(help="The chance with which their guesses are kept: simulated.")
+    ] = 0.75,
     resume: Annotated[
         Path | None, typer.Option(help="A file of finished runs: go on from it, and add to it.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     report: Annotated[
         list[Path] | None,
-        typer.Option(help="Write a report: .json, .csv, .md or .html; may repeat; replaces it."),
+        typer.Option(
+            help="Write a report: .json, .csv, .md or .html (of random weights .json or .md); may "
+            "repeat; replaces it."
+        ),
     ] = None,
 ) -> None:
     """Measure methods and draft lengths over a set of prompts, each beside its baseline."""
+    check_beside(context)
+    if random_model is not None:
+        asked = RandomBench(
+            random_model,
+            draft=random_draft,
+            precision=precision,
+            device=device,
+            passes=passes,
+            acceptance=alpha,
+            draft_length=one_length(draft_lengths),
+            tokens=max_new_tokens,
+            repeats=repeats,
+            seed=seed,
+        )
+        raise typer.Exit(run_random_bench(asked, as_json=as_json, reports=report or []))
     lengths = (draft_lengths, draft_length_policy, draft_length_option)
     say_once(speculative_config, methods, *lengths, rule, rule_option)
     catalogue = load_catalogue()
