@@ -23,6 +23,9 @@ from app.models.rotary_table import RotaryTable
 
 _CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 
+_FEW = 8
+"""Some processors multiply fewer rows than 4 in another order, and so round them otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Norm:
@@ -62,11 +65,13 @@ class LeanDecoder:
         self._norm = _norm(inner.model.norm)
         self._output = inner.lm_head
         # Whole numbers are summed exactly at any width of a pass; so that attention hardly rounds
-        # a row otherwise in one than in another, it sums over as many keys in each.
+        # a row otherwise in one than in another, it sums over as many keys in each, for no fewer
+        # rows than a few.
         self._steady = isinstance(self._output, Int8Linear)
         self._size = int(inner.model.layers[0].self_attn.head_dim)
         self._heads = int(inner.config.num_attention_heads)
         self._shared = int(inner.config.num_key_value_heads)
+        self._least_rows = -(-_FEW * self._shared // self._heads)
 
     def states(self, ids: Tensor, cache: SequenceCache) -> Tensor:
         """Feeds ids [n] behind the cache; the states behind the final norm, [n, hidden]: of the
@@ -135,7 +140,11 @@ class LeanDecoder:
         if self._steady:
             keys, values = held.padded()
         query, mask = turned[:, : self._heads], masks.of(layer.window)
-        return attend(query, keys, values, mask=mask, scale=layer.scale)
+        rows, missing = len(query), self._least_rows - len(query)
+        if self._steady and missing > 0:
+            query = functional.pad(query, (0, 0, 0, 0, 0, missing))
+            mask = None if mask is None else functional.pad(mask, (0, 0, 0, missing))
+        return attend(query, keys, values, mask=mask, scale=layer.scale)[:rows]
 
 
 def known(inner: Any) -> bool:
