@@ -93,6 +93,7 @@ class Form(QWidget):
             device=self._value("device"),
             draft_device=self._value("draft_device"),
             allow_offload=self._value("allow_offload"),
+            passes=self._value("passes"),
             mtp=METHODS[self._value("method")].drafter == "mtp",
         )
 
@@ -173,6 +174,7 @@ class Form(QWidget):
             device=self._value("device"),
             draft_device=self._value("draft_device"),
             allow_offload=self._value("allow_offload"),
+            passes=self._value("passes"),
             draft_precision=self.draft_precision,
             context_length=self._value("context_length") or None,
             baseline=speculates,
@@ -353,7 +355,8 @@ class Form(QWidget):
         self.rows["device"].set_visible(several)
         self.rows["draft_device"].set_visible(several and pair is not None and bool(pair.draft))
         cards = [device for device in self._devices if device.name.startswith("cuda")]
-        self.rows["allow_offload"].set_visible(bool(cards))
+        for name in ("allow_offload", "passes"):
+            self.rows[name].set_visible(bool(cards))
         self._refuse()
         for (chosen_by, name), rows in self._option_rows.items():
             for row in rows.values():

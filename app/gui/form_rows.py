@@ -9,7 +9,7 @@ from app.gui.fields import HIGHEST, Choice, Field, Flag, Number, WholeNumber
 from app.gui.lines_field import Lines
 from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.rules import RULES
-from app.run.settings import Precision
+from app.run.settings import PassKind, Precision
 
 
 class RowSpec(NamedTuple):
@@ -23,6 +23,13 @@ class RowSpec(NamedTuple):
 
 PRECISIONS = (("Default", None), *((name.upper(), name) for name in get_args(Precision)))
 """What the weights of target and draft model can be held in."""
+
+PASS_KINDS: tuple[tuple[str, PassKind], ...] = (
+    ("Captured graphs", "auto"),
+    ("Eager", "eager"),
+    ("Fixed shapes", "fixed"),
+)
+"""How passes are computed on a card."""
 
 RULE_OFFERS = tuple(
     (rule.label if rule.lossless else f"{rule.label} (LOSSY)", rule.name)
@@ -65,6 +72,14 @@ PAIR_ROWS = (
         "Keep weights that the card has no room for in the machine's memory. That is slow, and "
         "the figures are not the card's.",
         lambda: Flag(False),
+    ),
+    RowSpec(
+        "passes",
+        "Passes",
+        "Captured as graphs, a pass is given to the card at once, where it answers as an eager one "
+        "does. Eager is how the library runs it, kernel by kernel; fixed shapes are those of "
+        "graphs, without any. What was used stands with the models in the report.",
+        lambda: Choice(PASS_KINDS),
     ),
 )
 """What the models are loaded with."""

@@ -107,7 +107,7 @@ CARDS = (DeviceMemory("cuda:0", "One", 1, 1), DeviceMemory("cuda:1", "Two", 1, 1
 
 def test_devices_are_offered_where_there_is_a_choice(form):
     form.choose_pair("embedded-nf4-draft")
-    rows = {"device", "draft_device", "allow_offload"}
+    rows = {"device", "draft_device", "allow_offload", "passes"}
     assert not rows & shown(form)
     form.offer_devices(CPU_ALONE)
     assert not rows & shown(form)
@@ -116,14 +116,14 @@ def test_devices_are_offered_where_there_is_a_choice(form):
     form.offer_devices(CARDS)
     assert rows <= shown(form)
     form.choose_pair("embedded")  # it has no draft model
-    assert rows & shown(form) == {"device", "allow_offload"}
+    assert rows & shown(form) == {"device", "allow_offload", "passes"}
 
 
 def test_devices_that_were_filled_in_come_back_and_ask_for_other_models(form, qtbot):
     form.offer_devices(CARDS)
     form.choose_pair("embedded-nf4-draft")
-    places = {"device": "cuda:1", "draft_device": "cpu", "allow_offload": True}
-    with qtbot.waitSignals([form.pair_changed] * 3):
+    places = {"device": "cuda:1", "draft_device": "cpu", "allow_offload": True, "passes": "eager"}
+    with qtbot.waitSignals([form.pair_changed] * 4):
         form.fill(RunSettings(pair="embedded-nf4-draft", prompt="Hi", **places))
     found = settings(form)
     assert {name: getattr(found, name) for name in places} == places
