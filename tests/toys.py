@@ -188,6 +188,7 @@ def draft_model(
     rows: int | None = None,
     shared_noise: bool = False,
     stop=None,
+    chained: bool = False,
 ) -> DraftModel:
     """The draft-model proposer on a CPU, for a target of this width."""
     setup = DraftSetup(
@@ -199,6 +200,7 @@ def draft_model(
         end_ids=end_ids,
         shared_noise=shared_noise,
         stop=stop,
+        chained=chained,
     )
     return DraftModel(setup)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from torch import Tensor
 from app.decoding.sampling import warp
 from app.decoding.shared_noise import NO_SEED, SharedNoise
 from app.models.machine import moved
+from app.models.picking import ChainReading, Picking
 from app.models.session import Block, Reading
 from app.run.settings import Sampling
 
@@ -45,8 +46,41 @@ class Unread:
     text: Sequence[int]
 
 
-Request = Read | Unread
-Answer = Reading | int
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A request for a whole chain of guesses behind a text, each fed before the next is made. The
+    answer is None where they have to be asked for one by one.
+    """
+
+    role: Role
+    text: Sequence[int]
+    count: int
+    how: Picking
+    draws: Sequence[float] = ()
+    """One for each guess, in (0, 1); none where nothing is drawn."""
+
+
+class Chained(NamedTuple):
+    """What whole chains of guesses a proposer asks a session for."""
+
+    role: Role
+    how: Picking
+    longest: int | None
+    """Most guesses of a draft; None where only the round says."""
+
+
+@runtime_checkable
+class AsksForChains(Protocol):
+    """A proposer that may ask for whole chains."""
+
+    @property
+    def chains(self) -> Chained | None:
+        """Which; None if it asks for none."""
+        ...
+
+
+Request = Read | Unread | Chain
+Answer = Reading | int | ChainReading | None
 Asking = Generator[Request, Answer, "Draft"]
 """A proposer at work: it yields requests, is sent answers, and returns its draft."""
 

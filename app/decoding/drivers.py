@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from app.decoding.contracts import Answer, Read, Request, Role, Unread
+from app.decoding.contracts import Answer, Chain, Read, Request, Role, Unread
 from app.decoding.loop import LaneEvent, Steps
 from app.models.exhausted import memory_guard
 from app.models.paired_session import PairedSession
+from app.models.picking import ChainReading, ChainSession, Picking
 from app.models.session import Advance, Session
 from app.run.events import FirstToken, RoundCommitted
 from app.run.problems import Cancelled, Problem
@@ -49,6 +50,22 @@ class Sessions:
         if isinstance(session, Session):
             session.prepare(rows, behind=behind, advance=advance)
 
+    def prepare_chain(
+        self,
+        role: Role,
+        counts: Sequence[int],
+        how: Picking,
+        *,
+        behind: int,
+        advance: Advance,
+    ) -> None:
+        """Does now what whole chains of guesses of these lengths need done before the first, where
+        a role's session makes any. Raises what `advance` does.
+        """
+        session = self._sessions.get(role)
+        if isinstance(session, ChainSession):
+            session.prepare_chain(counts, how, behind=behind, advance=advance)
+
     def rewind(self, texts: Mapping[Role, Sequence[int]]) -> None:
         """Forgets whatever is not the start of each role's own text."""
         for role, session in self._sessions.items():
@@ -60,14 +77,23 @@ class Sessions:
         if isinstance(request, Unread):
             return session.unread(request.text)
         with memory_guard(f"in a pass of the {request.role}"):
+            if isinstance(request, Chain):
+                return _chain(session, request)
             return session.read(request.text, request.block, rows=request.rows, upto=request.upto)
+
+
+def _chain(session: Session | PairedSession, wanted: Chain) -> ChainReading | None:
+    """The chain of a session that makes any."""
+    if not isinstance(session, ChainSession):
+        return None
+    return session.chain(wanted.text, wanted.count, how=wanted.how, draws=wanted.draws)
 
 
 def run_lane(steps: Steps, reader: Reader, pause: Pause) -> Iterator[LaneEvent]:
     """Drives one lane to its end, handing on its events."""
     step = next(steps, None)
     while step is not None:
-        if isinstance(step, (Read, Unread)):
+        if isinstance(step, (Read, Unread, Chain)):
             step = _answered(steps, step, reader, pause)
         else:
             yield step

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from app.decoding.clock import Clock
-from app.decoding.contracts import Answer, Asking, Draft, Read, Request
+from app.decoding.contracts import Answer, Asking, Chain, Draft, Read, Request
 from app.models.session import Reading
 from app.run.events import Phases
 
@@ -36,7 +36,7 @@ class RoundWatch:
         answer: Answer | None = None
         while True:
             try:
-                request = asking.send(answer)  # type: ignore[arg-type]  # None starts it
+                request = asking.send(answer)  # None starts it
             except StopIteration as done:
                 draft: Draft = done.value
                 self.drafted = len(draft)
@@ -49,6 +49,10 @@ class RoundWatch:
                 self._draft_spans.append((start, self._draft_clock.mark(), request.prompt))
                 self.passes += 1
                 self.drafted += request.block is not None
+            if isinstance(request, Chain) and answer is not None:
+                self._draft_spans.append((start, self._draft_clock.mark(), False))
+                self.passes += request.count
+                self.drafted += request.count
 
     def verify(self, read: Read) -> Generator[Request, Reading, Reading]:
         """The target's pass."""

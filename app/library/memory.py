@@ -40,6 +40,11 @@ _DRAFT_ROWS = 2
 _GRAPHS = 96 << 20
 """What a model's captured graphs take, the numbers between their steps, and what libraries take
 for themselves while they are captured. Not measured yet."""
+LONGEST_CHAIN = 16
+"""Guesses of a chain that is captured as a whole, at most: each takes time and memory to record."""
+_LAWS_OF_A_GUESS = 4
+"""Copies of a guess's law in fp32, where chains of guesses are captured: as it is made, among the
+others, where they are left, and as they are handed on."""
 _TOKENIZER = 13
 """A tokenizer in the machine's memory, as a multiple of its file."""
 _OTHER_TOKENS = 2
@@ -280,7 +285,7 @@ def _caches(plan: Plan) -> tuple[int, int]:
             placed=plan.is_placed(plan.drafts_on),
         )
     if plan.drafter == "head" and plan.head is not None:
-        held = plan.head.kept * _room(tokens)
+        held = plan.head.kept * (placed_room(tokens) if placed else _room(tokens))
         features = plan.head.features * tokens
         fast += (held + features) * _bytes(plan.precision)
     if plan.drafter == "mtp":
@@ -295,8 +300,8 @@ def _caches(plan: Plan) -> tuple[int, int]:
 
 
 def _captured(plan: Plan) -> tuple[int, int]:
-    """What graphs of the target and of the draft model take: memory of their own, and the logits
-    that each width leaves behind, which are fewer than twice those of the widest.
+    """What graphs of the target and of what guesses take: memory of their own, the logits that each
+    width leaves behind, which are fewer than twice those of the widest, and the laws of chains.
     """
     lanes = 2 if plan.baseline and plan.at_once else 1
     mine, ahead = 0, 0
@@ -304,7 +309,16 @@ def _captured(plan: Plan) -> tuple[int, int]:
         mine = _GRAPHS + lanes * _left_behind(plan.target, plan.precision, plan.rows)
     if plan.drafter == "model" and plan.draft is not None and plan.captures(plan.drafts_on):
         ahead = _GRAPHS + _left_behind(plan.draft, plan.draft_precision, _DRAFT_ROWS)
+        ahead += _chained(plan)
+    if plan.drafter == "head" and plan.head is not None and plan.captures(plan.device):
+        mine += _GRAPHS + _chained(plan)
     return mine, ahead
+
+
+def _chained(plan: Plan) -> int:
+    """The laws of a chain of guesses, over the target's ids."""
+    guesses = min(plan.draft_length, LONGEST_CHAIN)
+    return guesses * _LAWS_OF_A_GUESS * plan.target.shape.vocabulary * 4
 
 
 def _left_behind(size: ModelSize, precision: Precision, rows: int) -> int:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
 from app.models.attention import Masks, attend, rotate
 from app.models.cache import FixedLayer
+from app.models.fixed.chain import LONGEST, ChainShape
+from app.models.fixed.head_chain import HeadRoom
+from app.models.fixed.room import RoomCache
+from app.models.fixed.shapes import keys_between
 from app.models.machine import on_device
 from app.models.pairs_session import PairsSession
-from app.models.session import Block, Reading, Session
+from app.models.picking import ChainReading, Picking
+from app.models.session import Advance, Block, Reading, Session
 from app.models.tree import Tree
 
 if TYPE_CHECKING:
@@ -29,7 +34,10 @@ class HeadSession(PairsSession):
     def __init__(self, head: LoadedHead, target: Session, capacity: int) -> None:
         super().__init__(target, capacity)
         self._head = head
-        self._cache = FixedLayer(capacity)
+        self._held = self._new_cache(capacity)
+        self._cache: FixedLayer = (
+            self._held.room.memory.layers[0] if self._held else FixedLayer(capacity)
+        )
         self._feature = torch.empty(0)
         """What the head predicted last, [1, hidden]; of a tree what it predicted behind the text
         and each guess, [1 + fed, hidden].
@@ -64,6 +72,59 @@ class HeadSession(PairsSession):
                 self._feature = self._feed(token.to(self._head.device), self._feature)
                 self._block_fed += 1
         return Reading(self._head.logits(self._feature))
+
+    @torch.inference_mode()
+    def chain(
+        self, text: Sequence[int], count: int, *, how: Picking, draws: Sequence[float]
+    ) -> ChainReading | None:
+        """Guesses so many tokens behind the text in one go, as `ChainSession` has it; the text as
+        `read` has it.
+        """
+        room = self._room
+        if room is None or len(text) + count - 2 > self._capacity:
+            return None
+        shape = ChainShape(count, room.keys(len(text) - 1 + count), how)
+        if not room.guesses.holds(shape):
+            return None
+        self._begin(text, None, None)
+        room.tell(self._cache.length, self._feature)
+        found = room.guesses.answer(shape, draws)
+        block = Block(device=self._head.device)
+        block.extend(found.fed)
+        return ChainReading(block, found)
+
+    @torch.inference_mode()
+    def prepare_chain(
+        self, counts: Sequence[int], how: Picking, *, behind: int, advance: Advance
+    ) -> None:
+        """Records chains of these lengths, as `ChainSession` has it."""
+        room = self._room
+        if room is None or room.recorder is None:
+            return
+        start, whole = min(behind, self._capacity), room.memory.room
+        room.tell(start, torch.zeros_like(room.feature))
+        shapes = [
+            ChainShape(count, keys, how)
+            for count in counts
+            if count <= LONGEST and start + count <= self._capacity + 1
+            for keys in keys_between(start + count, room.capacity + 1, whole)
+        ]
+        room.guesses.prepare(shapes, advance)
+
+    @property
+    def _room(self) -> HeadRoom | None:
+        """Where it makes chains of guesses; None where it makes none."""
+        eager = self._head.target.passes.mode == "eager"
+        return None if self._held is None or eager else cast(HeadRoom, self._held.room)
+
+    def _new_cache(self, capacity: int) -> RoomCache | None:
+        """A room of its own, where the target's passes are of fixed shape."""
+        head, passes = self._head, self._head.target.passes
+        if passes.mode == "eager":
+            return None
+        return head.rooms.cache(
+            capacity, None, lambda: HeadRoom(head, capacity, passes.new_recorder())
+        )
 
     def _feed_text(self, text: Sequence[int], upto: int) -> None:
         """Feeds the pairs that are not held yet; the last one again if all are."""

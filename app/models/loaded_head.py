@@ -11,6 +11,7 @@ from app.library.eagle_folder import EagleForm
 from app.library.head_folder import HeadFacts
 from app.models.draft_head import refuse_kind
 from app.models.eagle_file import eagle_parts
+from app.models.fixed.room import Rooms
 from app.models.fused_linear import fuse
 from app.models.head_file import head_parts
 from app.models.head_parts import HeadModule, packs
@@ -47,6 +48,8 @@ class LoadedHead:
         parts = (head_parts if own else eagle_parts)(facts, target)
         self.target = target
         self.device, self._dtype = target.device, target.dtype
+        self.rooms = Rooms()
+        """What its sessions work in where their chains of guesses are of fixed shape."""
         self.embeddings = parts.embeddings
         self.rotary = RotaryTable(parts.rotary.to(self.device))
         self.ids = parts.ids.to(self.device)
@@ -65,6 +68,16 @@ class LoadedHead:
         if packs(target):
             fuse(held, self._dtype)
             self._kernel = pack(held, self._dtype)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What it is held in and computes in."""
+        return self._dtype
+
+    @property
+    def hidden(self) -> int:
+        """Numbers of a feature that it predicts."""
+        return int(self.embeddings.embedding_dim)
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from app.models.machine import moved, on_device
+from app.models.picking import Chain, ChainReading, Picking
 from app.models.tree import Tree, path_through
 from app.run.problems import Problem
 
@@ -110,6 +111,33 @@ class Prepares(Protocol):
         ...
 
 
+CHAIN_READS = 2
+"""Most tokens of a text that a chain of guesses reads itself; those before them are read first."""
+
+
+@runtime_checkable
+class Chains(Protocol):
+    """A model that can make whole chains of guesses."""
+
+    def holds_chain(self, cache: Any, length: int, count: int, how: Picking) -> bool:
+        """Whether it can make so many guesses now behind so many tokens of a text."""
+        ...
+
+    def chain(
+        self, ids: Tensor, cache: Any, count: int, *, how: Picking, draws: Sequence[float]
+    ) -> Chain:
+        """Feeds ids [1 or 2] behind the cache and makes guesses, each fed before the next is made.
+        There has to be such a chain.
+        """
+        ...
+
+    def prepare_chain(
+        self, cache: Any, counts: Sequence[int], how: Picking, *, behind: int, advance: Advance
+    ) -> None:
+        """Prepares chains of these lengths behind at least so many tokens."""
+        ...
+
+
 class Block:
     """Ids under test behind the text. They may live on the device until a round's one copy home.
 
@@ -134,8 +162,12 @@ class Block:
 
     def append(self, token: Tensor) -> None:
         """Adds one id, a tensor [] on the device."""
-        self._parts.append(token.reshape(1))
-        self._length += 1
+        self.extend(token.reshape(1))
+
+    def extend(self, tokens: Tensor) -> None:
+        """Adds ids [n] on the device, one behind the other."""
+        self._parts.append(tokens)
+        self._length += len(tokens)
         self._host = None
 
     def branch(self, tokens: Tensor, parents: Tensor, *, levels: int) -> None:
@@ -274,6 +306,33 @@ class Session:
         if isinstance(self._model, Prepares):
             layers = self._layers if self._keeps_features else None
             self._model.prepare(self._cache, rows, behind=behind, layers=layers, advance=advance)
+
+    def chain(
+        self, text: Sequence[int], count: int, *, how: Picking, draws: Sequence[float]
+    ) -> ChainReading | None:
+        """Guesses so many tokens behind the text in one go, as `ChainSession` has it."""
+        if not isinstance(self._model, Chains) or self._keeps_features or not text:
+            return None
+        self._reconcile(text)
+        fits = len(text) + count - 1 <= self._capacity
+        if not (fits and self._model.holds_chain(self._cache, len(text), count, how)):
+            return None
+        if len(text) - self._settled > CHAIN_READS:
+            self.read(text, rows=1, upto=len(text) - CHAIN_READS)
+        self._crop(min(self._settled, len(text) - 1))
+        fresh = on_device(text[self._settled :], torch.long, self._model.device)
+        found = self._model.chain(fresh, self._cache, count, how=how, draws=draws)
+        self._settled, self._block_fed = len(text), count - 1
+        self._block = block = Block(device=self._model.device)
+        block.extend(found.fed)
+        return ChainReading(block, found)
+
+    def prepare_chain(
+        self, counts: Sequence[int], how: Picking, *, behind: int, advance: Advance
+    ) -> None:
+        """Prepares chains of these lengths, as `ChainSession` has it."""
+        if isinstance(self._model, Chains) and not self._keeps_features:
+            self._model.prepare_chain(self._cache, counts, how, behind=behind, advance=advance)
 
     def lend(self, depth: int) -> LentCache:
         """The cache's first `depth` layers, for passes that go no deeper, until the next read."""

@@ -12,8 +12,11 @@ import torch
 from app.decoding.clock import clock_for
 from app.decoding.contracts import row_at
 from app.decoding.proposers.grown_tree import GrownTree
+from app.models.language_model import LanguageModel
 from app.models.paired_session import Beside, PairedSession
 from app.models.session import MAX_CHUNK, Block
+from app.studies.chain_times import ChainAsked, time_chains
+from app.studies.passes import opened_behind
 
 _STEPS = 24
 """Guesses behind the median, after one that only warms up."""
@@ -22,9 +25,17 @@ _LEVELS = 8
 """Levels behind the median, where guesses branch."""
 
 
-def time_steps(head: Beside, *, context: int, pause: Callable[[], None], breadth: int = 0) -> float:
+def time_steps(
+    head: Beside,
+    *,
+    context: int,
+    pause: Callable[[], None],
+    breadth: int = 0,
+    chain: ChainAsked | None = None,
+) -> float:
     """Median seconds of one more guess, its choice included, behind a context of so many tokens;
-    with a `breadth` of one more level of guesses that branch.
+    with a `breadth` of one more level of guesses that branch. Where guesses are made as such a
+    `chain`, of one of its guesses.
 
     Raises Cancelled when `pause` does, Problem if memory does not suffice.
     """
@@ -38,6 +49,10 @@ def time_steps(head: Beside, *, context: int, pause: Callable[[], None], breadth
     steps = _LEVELS if breadth else _STEPS
     # The first read has no guess, each of the steps + 1 behind it feeds those of the one before.
     beside = head.open(session, length + (steps + 1) * max(breadth, 1))
+    if chain is not None:
+        at_once = time_chains(beside, text, chain, clock=clock, pause=pause)
+        if at_once is not None:
+            return at_once
     step_once = stepper(head, beside, text, breadth=breadth)
     taken = []
     for step in range(steps + 2):
@@ -56,16 +71,53 @@ class StepTimes:
     """Steps as they were measured, each once: for a study of many runs with one pair."""
 
     def __init__(self) -> None:
-        self._taken: dict[tuple[str, int, int], float] = {}
+        self._taken: dict[tuple[str, int, int, ChainAsked | None], float] = {}
 
     def of(
-        self, beside: Beside, *, context: int, pause: Callable[[], None], breadth: int = 0
+        self,
+        beside: Beside,
+        *,
+        context: int,
+        pause: Callable[[], None],
+        breadth: int = 0,
+        chain: ChainAsked | None = None,
     ) -> float:
         """As `time_steps`, the first time that it is asked."""
-        key = (beside.name, context, breadth)
+        key = (beside.name, context, breadth, chain)
         if key not in self._taken:
-            self._taken[key] = time_steps(beside, context=context, pause=pause, breadth=breadth)
+            self._taken[key] = time_steps(
+                beside, context=context, pause=pause, breadth=breadth, chain=chain
+            )
         return self._taken[key]
+
+    def of_model(
+        self, draft: LanguageModel, chain: ChainAsked, *, context: int, pause: Callable[[], None]
+    ) -> float | None:
+        """Seconds of a guess of a draft model's chain behind a context of so many tokens, the first
+        time that it is asked; None where it makes none.
+        """
+        key = (cost_name(draft), context, 0, chain)
+        if key not in self._taken:
+            found = time_model_chains(draft, chain, context=context, pause=pause)
+            if found is None:
+                return None
+            self._taken[key] = found
+        return self._taken[key]
+
+
+def cost_name(draft: LanguageModel) -> str:
+    """What tells a draft model's steps from others'."""
+    return f"{draft.folder}, {draft.precision}, {draft.device}"
+
+
+def time_model_chains(
+    draft: LanguageModel, chain: ChainAsked, *, context: int, pause: Callable[[], None]
+) -> float | None:
+    """As `time_chains`, behind a context of so many tokens that the draft model reads first."""
+    length = max(min(context, draft.context_length - chain.guesses), 1)
+    text = [(7 * place) % draft.rows for place in range(length)]
+    session = opened_behind(draft, text, [chain.guesses], pause=pause)
+    return time_chains(session, text, chain, clock=clock_for(draft.device), pause=pause)
 
 
 def stepper(

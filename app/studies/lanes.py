@@ -10,7 +10,7 @@ import msgspec
 
 from app.decoding.clock import Clock, clock_for
 from app.decoding.commit import Text
-from app.decoding.contracts import Proposer, Verifier
+from app.decoding.contracts import AsksForChains, Chained, Proposer, Verifier
 from app.decoding.draft_length import DraftLength, Fixed
 from app.decoding.drivers import Pause, Sessions, run_lane
 from app.decoding.loop import LaneEvent, LaneSetup, decode
@@ -84,6 +84,12 @@ class LaneMaker:
             if isinstance(event, LaneEnded):
                 event = msgspec.structs.replace(event, cache_bytes=sessions.byte_count)
             yield event
+
+    @property
+    def chains(self) -> Chained | None:
+        """What whole chains of guesses the run asks a session for; None where it asks for none."""
+        proposer = self._proposer(At("chains", "speculative"), prompt=())
+        return proposer.chains if isinstance(proposer, AsksForChains) else None
 
     def check(self) -> None:
         """Raises Problem now for a method or a rule that could not be made later."""
@@ -220,12 +226,20 @@ class LaneMaker:
             retold=sessions.retold,
             head=self.pair.beside(self.drafter),
             width=self.pair.target.model.width,
+            chained=self._chained,
             shared_noise=Rule.named(settings.rule).same_text,
             stop=make_draft_stop(settings),
             prompt=prompt,
             earlier=self.earlier.trie if self.earlier else None,
         )
         return make_proposer(settings.method, settings.method_options, around)
+
+    @property
+    def _chained(self) -> bool:
+        """Whether sessions of what guesses may make whole chains of guesses."""
+        beside, draft = self.beside, self.pair.draft
+        guessing = beside.target if beside else draft.model if draft else None
+        return guessing is not None and guessing.passes.mode != "eager"
 
     def _draft_length(self, at: At) -> DraftLength:
         if at.lane == "baseline":

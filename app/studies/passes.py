@@ -47,7 +47,7 @@ def time_passes(
     clock = clock or clock_for(model.device)
     widths = reached(widths, model)
     text = [(7 * place) % model.rows for place in range(_held(model, context, widths))]
-    session = _opened(model, text, widths, pause=pause)
+    session = opened_behind(model, text, widths, pause=pause)
     session.prepare(max(widths), behind=len(text) - 1, advance=lambda done, total: pause())
     taken: dict[int, list[float]] = {width: [] for width in widths}
     start, done = clock.now(), 0
@@ -78,7 +78,7 @@ def _held(model: LanguageModel, context: int, widths: Sequence[int]) -> int:
     return max(min(context, model.context_length - max(widths)), 1)
 
 
-def _opened(
+def opened_behind(
     model: LanguageModel, text: Sequence[int], widths: Sequence[int], *, pause: Pause
 ) -> Session:
     """A session that has read the text but for its last token, chunk by chunk."""

@@ -81,7 +81,7 @@ def bench_random(wanted: RandomBench, *, report: Report, pause: Pause) -> Random
             stages=Stages(report, pause),
         )
         collect()
-        with kept_recordings(made.pair.models):
+        with kept_recordings(made.pair):
             return _measured(
                 made, settled, copied=copied, bandwidth=bandwidth, report=report, pause=pause
             )

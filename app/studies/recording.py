@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from app.decoding.contracts import Role
 from app.decoding.drivers import Sessions
-from app.models.language_model import LanguageModel
+from app.models.pair import LoadedPair
 from app.run.events import At, LaneName, Progress
+from app.run.settings import RunSettings
 from app.run.tree_shape import pass_rows
 from app.studies.lanes import LaneMaker
 
@@ -22,11 +23,15 @@ is one more than its last guess.
 
 
 @contextmanager
-def kept_recordings(models: Sequence[LanguageModel]) -> Iterator[None]:
-    """While it lasts, what is recorded for one session of a model serves those after it."""
+def kept_recordings(pair: LoadedPair) -> Iterator[None]:
+    """While it lasts, what is recorded for one session of a model or a head serves those after
+    it.
+    """
     with ExitStack() as stack:
-        for model in models:
+        for model in pair.models:
             stack.enter_context(model.passes.kept())
+        if pair.head is not None:
+            stack.enter_context(pair.head.rooms.kept())
         yield
 
 
@@ -52,7 +57,10 @@ def record_passes(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
 def record_lane(
     maker: LaneMaker, sessions: Sessions, *, speculates: bool, report: Report, pause: Pause
 ) -> None:
-    """Records the passes of one lane's sessions. Raises Cancelled when `pause` does."""
+    """Records the passes of one lane's sessions, and the chains of guesses that it asks for.
+
+    Raises Cancelled when `pause` does.
+    """
 
     def advance(done: int, total: int) -> None:
         pause()
@@ -61,6 +69,25 @@ def record_lane(
     prompts = maker.sessions.prompts
     for role, rows in _rows(maker, speculates=speculates).items():
         sessions.prepare(role, rows, behind=len(prompts[role]) - 1, advance=advance)
+    chains = maker.chains if speculates else None
+    if chains is not None:
+        sessions.prepare_chain(
+            chains.role,
+            chain_lengths(maker.settings, chains.longest),
+            chains.how,
+            behind=len(prompts[chains.role]) - 1,
+            advance=advance,
+        )
+
+
+def chain_lengths(settings: RunSettings, longest: int | None) -> tuple[int, ...]:
+    """How many guesses a run asks for at once: the draft length, or any up to it where a policy
+    chooses. What is left of a text at its end may be fewer; those are asked for one by one.
+    """
+    most = settings.draft_length if longest is None else min(settings.draft_length, longest)
+    if settings.draft_length_policy == "fixed":
+        return (most,) if most else ()
+    return tuple(range(1, most + 1))
 
 
 def _rows(maker: LaneMaker, *, speculates: bool) -> dict[Role, int]:

@@ -12,9 +12,11 @@ from app.run.events import PassesCosted, Progress
 from app.run.problems import Cancelled, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.tree_shape import tree_shape
+from app.studies.chain_times import ChainAsked
 from app.studies.costing import costs_of
 from app.studies.head_steps import StepTimes
 from app.studies.lanes import LaneMaker
+from app.studies.recording import chain_lengths
 
 Report = Callable[[Progress], None]
 Pause = Callable[[], None]
@@ -73,6 +75,8 @@ def lane_costs(
     """The costs of this maker's own method, as `costs_of` has them, by what guesses in its lanes
     and how wide its passes are.
     """
+    chains = maker.chains
+    lengths = chain_lengths(maker.settings, chains.longest) if chains else ()
     return costs_of(
         maker.pair,
         maker.settings.draft_length,
@@ -80,6 +84,7 @@ def lane_costs(
         drafter=maker.drafter,
         early_exit=maker.early_exit,
         shape=tree_shape(maker.settings),
+        chain=ChainAsked(chains.how, lengths[-1]) if chains and lengths else None,
         steps=steps,
         seen=seen,
         keep=keep,

@@ -159,7 +159,7 @@ class Workbench:
         maker = _lane_maker(pair, settings, conversation)
         maker = self._with_earlier(maker, report=report, pause=pause)
         texts = self._earlier if remembered else None
-        with kept_recordings(pair.models):
+        with kept_recordings(pair):
             with _freeing("while passes were captured"):
                 record_passes(maker, report=report, pause=pause)
             told = _events(

@@ -14,6 +14,7 @@ from app.decoding.drivers import run_lane
 from app.decoding.loop import decode
 from app.decoding.parcel import Parcel
 from app.decoding.verifiers import make_verifier
+from app.models.fixed.choice import choose_passes
 from app.run.methods import METHODS
 from app.run.rules import RULES
 from app.run.settings import Sampling
@@ -108,6 +109,28 @@ def test_only_the_verdict_is_waited_for_whatever_decides(
     proposer, both = lanes.guessing(method, sampling)
     verifier = make_verifier(rule, sampling, draft_length=3)
     rounds = rounds_of(proposer, both, sampling=sampling, verifier=verifier, detail=detail)
+    assert copies == [1] * (rounds + 1)
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("method", ["draft-model", "head", "head-tree", "ngram"])
+def test_only_the_verdict_is_waited_for_where_passes_are_graphs(
+    lanes, copies, monkeypatch, method, sampling
+):
+    eager = lanes.model
+
+    def captured(*args, **kwargs):
+        model = eager(*args, **kwargs)
+        choose_passes(model, "auto")
+        assert model.passes.said == "captured graphs"
+        return model
+
+    monkeypatch.setattr(lanes, "model", captured)
+    proposer, both = lanes.guessing(method, sampling)
+    for role in ("target", "draft"):
+        both.prepare(role, 16, behind=0, advance=lambda done, total: None)
+    rounds = rounds_of(proposer, both, sampling=sampling)
+    assert rounds > 2
     assert copies == [1] * (rounds + 1)
 
 

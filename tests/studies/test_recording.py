@@ -4,6 +4,7 @@ import msgspec
 import pytest
 import talking
 
+from app.decoding import drivers
 from app.library.catalogue import load_catalogue
 from app.models.fixed import choice
 from app.models.fixed.passes import Passes
@@ -13,6 +14,7 @@ from app.run.problems import Cancelled
 from app.run.record import RunRecord
 from app.run.settings import RunSettings, Sampling
 from app.selftest.tiny_models import write_tiny_pair
+from app.studies import head_steps
 from app.studies.conversation import Conversation
 from app.studies.passes import time_passes
 from app.studies.workbench import Workbench
@@ -142,3 +144,78 @@ def test_passes_are_timed_as_runs_compute_them(taped, tiny):
     ]
     assert [one.key.passes for one in costs] == ["captured graphs", ""]
     assert costs[0].key != costs[1].key
+
+
+@pytest.fixture
+def chains(monkeypatch):
+    """The lengths of the chains of guesses that sessions made, and None where they made none."""
+    made = []
+    answer = drivers._chain
+
+    def watched(session, wanted):
+        found = answer(session, wanted)
+        made.append(None if found is None else wanted.count)
+        return found
+
+    monkeypatch.setattr(drivers, "_chain", watched)
+    return made
+
+
+@pytest.mark.parametrize("method", ["draft-model", "head", "tli", "slem", "ngram-else-head"])
+def test_guesses_of_a_run_are_made_as_whole_chains(taped, tiny, chains, method):
+    bench, tapes = taped
+    sampling = Sampling(temperature=0.9, top_k=20, seed=4)
+    settings = tiny(method=method, max_new_tokens=40, draft_length=3, sampling=sampling)
+    eager = ran(bench, msgspec.structs.replace(settings, passes="eager"), costing=False)
+    assert chains == []
+    within = []
+    found = ran(
+        bench,
+        settings,
+        costing=False,
+        report=lambda progress: within.append((progress.stage, tapes.recorded)),
+    )
+    assert texts(found) == texts(eager)
+    assert tapes.recorded == dict(within)["warming up"]
+    length = 2 if method == "ngram-else-head" else 3  # its head has a length of its own
+    assert chains.count(length) > 3
+    assert set(chains) <= {length, None}
+
+
+@pytest.mark.parametrize("policy", ["heuristic", "best"])
+def test_chains_of_every_length_that_a_policy_may_choose_are_there(taped, tiny, chains, policy):
+    bench, _ = taped
+    settings = tiny(method="draft-model", max_new_tokens=40, draft_length=4)
+    settings = msgspec.structs.replace(settings, draft_length_policy=policy)
+    eager = ran(bench, msgspec.structs.replace(settings, passes="eager"), costing=False)
+    assert texts(ran(bench, settings, costing=False)) == texts(eager)
+    assert len(set(chains)) > 1 or policy == "best"  # which may find that guesses do not pay
+    assert None not in chains
+
+
+@pytest.mark.parametrize("method", ["draft-model", "head"])
+def test_a_guess_costs_its_share_of_a_chain(taped, tiny, monkeypatch, method):
+    bench, _ = taped
+    asked = []
+
+    def told(session, text, wanted, **_):
+        asked.append(wanted.guesses)
+        return 0.125
+
+    monkeypatch.setattr(head_steps, "time_chains", told)
+    settings = tiny(method=method, max_new_tokens=8, draft_length=3)
+    assert ran(bench, settings).costs.draft_step == 0.125
+    assert asked == [3]
+    eager = ran(bench, msgspec.structs.replace(settings, passes="eager")).costs
+    assert asked == [3]
+    assert eager.draft_step != 0.125
+
+
+@pytest.mark.parametrize("method", ["draft-model", "head"])
+def test_chains_are_timed_as_runs_make_them(taped, tiny, method):
+    bench, tapes = taped
+    settings = tiny(method=method, max_new_tokens=8, draft_length=3)
+    before = tapes.replayed
+    costs = ran(bench, settings).costs
+    assert costs.draft_step > 0
+    assert tapes.replayed - before >= 10

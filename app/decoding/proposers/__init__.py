@@ -60,6 +60,8 @@ class Surroundings:
     head: LoadedHead | LoadedMtp | None = None
     width: int = 0
     """Logits a row of the target."""
+    chained: bool = False
+    """Whether the session that guesses may make whole chains of guesses by itself."""
     shared_noise: bool = False
     """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
     stop: DraftStop | None = None
@@ -121,6 +123,7 @@ def _of_draft(around: Surroundings, options: Options) -> DraftSetup:
         end_ids=around.end_ids,
         shared_noise=around.shared_noise,
         stop=around.stop,
+        chained=around.chained,
         room=around.draft_room,
     )
 
@@ -180,6 +183,7 @@ def _of_head(
         shared_noise=around.shared_noise,
         stop=around.stop,
         source=source,
+        chained=around.chained,
     )
 
 

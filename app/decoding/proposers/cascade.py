@@ -36,6 +36,10 @@ class Cascade(DraftModel):
         super().__init__(setup)
         self._ngram = ngram
 
+    @property
+    def chains(self) -> None:
+        """None: what is copied next depends on what was kept."""
+
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
         """Makes at most `limit` guesses, at least one a pass."""
         limit, stop, room = self.limits(text, limit)

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from app.decoding.contracts import row_at
 from app.decoding.draft_stop import DraftStop
-from app.decoding.proposers.guess_draws import GuessDraws
 from app.decoding.proposers.one_by_one import Guess, OneByOne
+from app.decoding.proposers.pickings import HeadPicking, law_of, spread
 from app.decoding.sampling import Penalties
+from app.models.picking import Picking
 from app.models.session import Block
 from app.run.settings import Sampling
 
@@ -40,12 +41,20 @@ class DraftHead(OneByOne):
         shared_noise: bool = False,
         stop: DraftStop | None = None,
         source: str = "head",
+        chained: bool = False,
     ) -> None:
         """`ids` [vocabulary] are the target's, of the tokens that the head can guess; a `length`
-        above 0 limits every draft; its tokens are told apart by `source`.
+        above 0 limits every draft; its tokens are told apart by `source`. `chained`: the session
+        may make whole chains of guesses by itself.
         """
-        super().__init__(ids.device, end_ids, sampling=sampling, stop=stop)
-        self._draws = GuessDraws(sampling.seed, shared_noise)
+        super().__init__(
+            ids.device,
+            end_ids,
+            sampling=sampling,
+            stop=stop,
+            shared_noise=shared_noise,
+            chained=chained,
+        )
         self._ids = ids
         self._width = width
         self._penalties = Penalties(sampling, prompt_length)
@@ -72,8 +81,17 @@ class DraftHead(OneByOne):
         if self._sampling.greedy:
             return Guess(row_at(self._ids, scores.argmax()), None, peak)
         own = law()
-        whole = own.new_zeros(self._width).index_copy_(0, self._ids, own)
+        whole = spread(own, self._ids, self._width)
         return Guess(self._draws.pick(whole, text, round_=round_, slot=slot), whole, peak)
+
+    def picking(self) -> Picking:
+        """As they are taken one by one."""
+        return HeadPicking(law_of(self._sampling), self._width, self._ids)
+
+    @property
+    def longest(self) -> int | None:
+        """The head's own length, if it has one."""
+        return self._length or None
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised logits [vocabulary] over the tokens that the head can guess."""

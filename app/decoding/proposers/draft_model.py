@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from app.decoding.draft_stop import DraftStop
-from app.decoding.proposers.guess_draws import GuessDraws
 from app.decoding.proposers.one_by_one import Guess, OneByOne
+from app.decoding.proposers.pickings import DraftPicking, law_of, shared_scores
 from app.decoding.sampling import Penalties
 from app.models.pair import DraftWidths
+from app.models.picking import Picking
 from app.models.session import Block
 from app.run.settings import Sampling
 
@@ -39,6 +40,8 @@ class DraftSetup:
     """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
     stop: DraftStop | None = None
     """Ends drafts before their limit; None never does."""
+    chained: bool = False
+    """Whether its session may make whole chains of guesses by itself."""
     room: int | None = None
     """Tokens that its session holds, in its own ids; None: as many as it can read."""
 
@@ -51,8 +54,14 @@ class DraftModel(OneByOne):
 
     def __init__(self, setup: DraftSetup) -> None:
         sampling = setup.sampling
-        super().__init__(setup.device, setup.end_ids, sampling=sampling, stop=setup.stop)
-        self._draws = GuessDraws(sampling.seed, setup.shared_noise)
+        super().__init__(
+            setup.device,
+            setup.end_ids,
+            sampling=sampling,
+            stop=setup.stop,
+            shared_noise=setup.shared_noise,
+            chained=setup.chained,
+        )
         self._widths = setup.widths
         self._context = setup.context
         self._room = setup.context if setup.room is None else setup.room
@@ -109,8 +118,8 @@ class DraftModel(OneByOne):
 
     def rows(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """The same of several rows, those behind the block's last ids: [rows, target width]."""
-        ids = min(self._widths.shared_ids, logits.shape[-1])
-        shape = (len(logits), self._widths.target_width)
-        whole = logits.new_full(shape, -torch.inf, dtype=torch.float32)
-        whole[:, :ids] = logits[:, :ids].float()
-        return self._penalties.apply(whole, text, block)
+        return self._penalties.apply(shared_scores(logits, self._widths), text, block)
+
+    def picking(self) -> Picking:
+        """As they are taken one by one."""
+        return DraftPicking(law_of(self._sampling), self._widths)

@@ -21,6 +21,10 @@ class GuessDraws:
     shared: bool = False
     """Whether target and draft draw with the same noise, as the coupled rule asks."""
 
+    def uniforms(self, count: int, *, round_: int) -> list[float]:
+        """The draws of a draft's first slots, where no noise is shared."""
+        return [draw(self.seed, "draft", round_, slot) for slot in range(count)]
+
     def pick(self, law: Tensor, text: Sequence[int], *, round_: int, slot: int) -> Tensor:
         """The guess [] of a law [width], in this slot of the draft behind the text. With shared
         noise the law is over the target's ids.

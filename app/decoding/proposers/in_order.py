@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.decoding.contracts import Asking, Draft, Proposer
+from app.decoding.contracts import Asking, AsksForChains, Chained, Draft, Proposer
 from app.models.session import Block
 
 
@@ -17,6 +17,12 @@ class InOrder:
 
     def __init__(self, proposers: Sequence[Proposer]) -> None:
         self._proposers = proposers
+
+    @property
+    def chains(self) -> Chained | None:
+        """What the first of them asks for that asks for any."""
+        asking = (one.chains for one in self._proposers if isinstance(one, AsksForChains))
+        return next((one for one in asking if one is not None), None)
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
         """The first draft that is not empty; else the last one's, with its reason."""

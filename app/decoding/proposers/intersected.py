@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from app.decoding.contracts import Asking
 from app.decoding.proposers.draft_model import DraftModel, DraftSetup
+from app.decoding.proposers.pickings import BridgedPicking, law_of, translated_scores
+from app.models.picking import Picking
 from app.models.retold import Retold
 from app.models.session import Block
 from app.models.vocabulary_bridge import VocabularyBridge
@@ -39,7 +40,7 @@ class Intersected(DraftModel):
         """The guesses of the round before; their ids have come home with its verdict."""
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
-        """Makes at most `limit` guesses, one pass each."""
+        """Makes at most `limit` guesses, one pass each or all at once."""
         if len(self._guessed):
             self._fed.settle([self._bridge.own[token] for token in self._guessed.ids])
         self._known = self._retold.follow(text)
@@ -63,7 +64,10 @@ class Intersected(DraftModel):
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised fp32 logits [target width]; tokens that are not shared have none."""
-        shared = logits.index_select(0, self._shared.draft).float()
-        whole = logits.new_full((1, self._widths.target_width), -torch.inf, dtype=torch.float32)
-        whole.index_copy_(1, self._shared.target, shared[None])
-        return self._penalties.apply(whole, text, block)[0]
+        whole = translated_scores(logits, self._shared, self._widths.target_width)
+        return self._penalties.apply(whole[None], text, block)[0]
+
+    def picking(self) -> Picking:
+        """As they are taken one by one."""
+        width = self._widths.target_width
+        return BridgedPicking(law_of(self._sampling), width, self._bridge, self._shared)

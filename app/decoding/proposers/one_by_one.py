@@ -1,18 +1,35 @@
-"""Drafts of a model or a head: a guess a pass, each fed before the next is made."""
+"""Drafts of a model or a head: a guess a pass, each fed before the next is made.
+
+Where nothing has to be known on the host between two guesses, the session is asked for all of them
+at once first. What it makes are the same guesses; where it makes none, they are asked for in turn.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
 import torch
 from torch import Tensor
 
-from app.decoding.contracts import Asking, Draft, Read, Role, Unread, row_at
+from app.decoding.contracts import (
+    Answer,
+    Asking,
+    Chain,
+    Chained,
+    Draft,
+    Read,
+    Request,
+    Role,
+    Unread,
+    row_at,
+)
 from app.decoding.draft_stop import DraftStop
+from app.decoding.proposers.guess_draws import GuessDraws
 from app.decoding.sampling import warp
+from app.models.picking import ChainReading, Picking
 from app.models.session import MAX_CHUNK, Block, Reading
 from app.run.settings import Sampling
 
@@ -54,9 +71,15 @@ class OneByOne(ABC):
         *,
         sampling: Sampling,
         stop: DraftStop | None = None,
+        shared_noise: bool = False,
+        chained: bool = False,
     ) -> None:
+        """`chained`: the session may make whole chains of guesses by itself."""
         self._sampling = sampling
         self._stop = stop
+        self._draws = GuessDraws(sampling.seed, shared_noise)
+        free = not (stop or shared_noise or sampling.penalised)
+        self._chained = chained and free
         self._device = device
         self._end_ids = frozenset(end_ids)
         self._prompt_read = not self.reads_prompt
@@ -85,6 +108,22 @@ class OneByOne(ABC):
     ) -> Guess:
         """The guess that is taken by these scores, or drawn from the law that they stand for."""
 
+    @abstractmethod
+    def picking(self) -> Picking:
+        """How a session takes such guesses by itself."""
+
+    @property
+    def longest(self) -> int | None:
+        """Most guesses of any draft; None where only the round says."""
+        return None
+
+    @property
+    def chains(self) -> Chained | None:
+        """What whole chains of guesses its session is asked for; None where it is asked for none:
+        what ends drafts, penalties and shared noise need every guess before the next.
+        """
+        return Chained(self.role, self.picking(), self.longest) if self._chained else None
+
     def room(self, text: Sequence[int]) -> int | None:
         """How many tokens may be guessed before the draft's own context is full; None if that
         holds whatever the target's does.
@@ -96,7 +135,7 @@ class OneByOne(ABC):
         return text
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
-        """Makes at most `limit` guesses, one pass each."""
+        """Makes at most `limit` guesses, one pass each or all at once."""
         limit, stop, room = self.limits(text, limit)
         if limit <= 0:
             return Draft(Block(), stop=stop, room=room)
@@ -106,6 +145,9 @@ class OneByOne(ABC):
         made: list[Guess] = []
         ended = ""
         yield from catch_up(self.role, known, prompt=not self._prompt_read)
+        chain = yield from self._chain(known, limit, round_)
+        if chain is not None:
+            return self._drafted_at_once(chain, stop=stop, room=room)
         for slot in range(limit):
             reading = yield Read(
                 self.role, known, len(known), self._fed, prompt=not self._prompt_read
@@ -132,6 +174,39 @@ class OneByOne(ABC):
         peaks = torch.stack([one.peak for one in made])
         drawn_from = torch.stack(laws) if laws else None
         return Draft(block, drawn_from, self.source, stop, peaks=peaks, room=room)
+
+    def _chain(
+        self, known: Sequence[int], limit: int, round_: int
+    ) -> Generator[Request, Answer, ChainReading | None]:
+        """All guesses at once, if the session makes them; the prompt is read before any."""
+        wanted = self.chains
+        if wanted is None or not self._prompt_read:
+            return None
+        draws = self._draws.uniforms(limit, round_=round_) if wanted.how.draws else []
+        found = yield Chain(self.role, known, limit, wanted.how, draws)
+        return found if isinstance(found, ChainReading) else None
+
+    def _drafted_at_once(self, reading: ChainReading, *, stop: str, room: int | None) -> Draft:
+        """The draft of a chain, up to the end of the text where that is known at once."""
+        found = reading.chain
+        count = self._up_to_end(found.ids)
+        laws = None if found.laws is None else found.laws[:count]
+        peaks = found.peaks[:count]
+        whole = count == len(found.ids)
+        self._fed = reading.block if whole else Block(device=self._device)
+        block = reading.block
+        if self._own_ids is not None or not whole:
+            block = Block(device=self._device)
+            block.extend(found.ids[:count])
+        ended = "end of text" if self._ended(block) else stop
+        return Draft(block, laws, self.source, ended, peaks=peaks, room=room)
+
+    def _up_to_end(self, ids: Tensor) -> int:
+        """How many of these guesses there are up to the end of the text, if that can be told."""
+        if self._device.type != "cpu":
+            return len(ids)
+        ends = (place for place, token in enumerate(ids.tolist(), 1) if token in self._end_ids)
+        return next(ends, len(ids))
 
     def limits(self, text: Sequence[int], limit: int) -> tuple[int, str, int | None]:
         """How many tokens may be guessed, why it is fewer than `limit`, and the room that the

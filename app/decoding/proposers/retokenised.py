@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from app.decoding.contracts import Asking, Draft
+from app.decoding.contracts import Asking, Chained, Draft
 from app.decoding.proposers.one_by_one import OneByOne
 from app.models.retold import Retold
 from app.models.session import Block
@@ -34,11 +34,17 @@ class Retokenised:
         have followed the prompt.
         """
         self._make = writer
+        self._chains = writer(0).chains
         self._writer: OneByOne | None = None
         self._bridge = bridge
         self._device = device
         self._prompt_length = prompt_length
         self._retold = retold
+
+    @property
+    def chains(self) -> Chained | None:
+        """What the draft is asked for, in its own ids."""
+        return self._chains
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
         """The tokens of what the draft writes behind the text, at most `limit` of them.

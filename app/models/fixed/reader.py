@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from app.models.exhausted import is_out_of_memory, memory_guard
+from app.models.fixed.chain import FIRST, LONGEST, Chains, ChainShape, guess_chain
 from app.models.fixed.fixed_pass import Answer
 from app.models.fixed.room import Room, RoomCache, Shape
 from app.models.fixed.shapes import LARGEST, is_prompt, keys_between, widths_up_to
+from app.models.picking import Chain, Picking
 from app.models.tree import Tree
 from app.run.problems import Cancelled, release_frames
 
@@ -132,6 +136,55 @@ class FixedReader:
                 cache.room.forget()
                 return
 
+    def holds_chain(self, cache: RoomCache, length: int, count: int, how: Picking) -> bool:
+        """Whether a chain of so many guesses can be made now behind so many tokens of a text."""
+        if self._passes.mode == "eager":
+            return False
+        return self._chains(cache.room).holds(_chain_shape(cache.room, length, count, how))
+
+    @torch.inference_mode()
+    def chain(
+        self, ids: Tensor, cache: RoomCache, count: int, *, how: Picking, draws: Sequence[float]
+    ) -> Chain:
+        """Feeds ids [1 or 2] behind the cache and makes guesses, each fed before the next is made;
+        such a chain has to be held. Raises Problem when the device's memory is exhausted.
+        """
+        room, chains = cache.room, self._chains(cache.room)
+        shape = _chain_shape(room, cache.length + len(ids), count, how)
+        with memory_guard(self._model.name):
+            room.rows(FIRST).load(ids, cache.length)
+            found = chains.answer(shape, draws)
+        cache.settle(len(ids) + count - 1)
+        return found
+
+    @torch.inference_mode()
+    def prepare_chain(
+        self,
+        cache: RoomCache,
+        counts: Sequence[int],
+        how: Picking,
+        *,
+        behind: int,
+        advance: Advance,
+    ) -> None:
+        """Records the chains of these lengths that a text may need which goes on from what is held,
+        and at least from `behind` tokens. Where that fails, guesses are made one by one.
+
+        Raises what `advance` does.
+        """
+        room = cache.room
+        if room.recorder is None or self._passes.mode == "eager":
+            return
+        start = min(max(cache.length, behind), room.capacity - 1)
+        rows = room.rows(FIRST)
+        rows.load(rows.ids[:1].clone(), start)
+        shapes = [shape for count in counts for shape in _chain_shapes(room, start, count, how)]
+        self._chains(room).prepare(shapes, advance)
+
+    def _chains(self, room: Room) -> Chains:
+        first, step = room.rows(FIRST), room.rows(1)
+        return room.chains(partial(guess_chain, self._model, room.memory, first, step))
+
     @torch.inference_mode()
     def _record(self, room: Room, shape: Shape, start: int) -> None:
         room.record(self._model, shape, start)
@@ -146,6 +199,19 @@ def _shapes(room: Room, start: int, rows: int, layers: tuple[int, ...] | None) -
             keys = keys_between(start + width, last + width, room.memory.room)
             found += [Shape(width, number, layers) for number in keys]
     return found
+
+
+def _chain_shape(room: Room, length: int, count: int, how: Picking) -> ChainShape:
+    """The shape of a chain behind so many tokens of a text."""
+    return ChainShape(count, room.keys(length + count), how)
+
+
+def _chain_shapes(room: Room, start: int, count: int, how: Picking) -> list[ChainShape]:
+    """The shapes of all chains of so many guesses behind more tokens than `start`."""
+    ends = start + 1 + count, room.capacity + 1
+    if ends[0] > ends[1] or count > LONGEST:
+        return []
+    return [ChainShape(count, keys, how) for keys in keys_between(*ends, room.memory.room)]
 
 
 def _reason(error: Exception, exhausted: bool) -> str:

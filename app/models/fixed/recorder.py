@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol
 
 import torch
@@ -25,21 +26,23 @@ class Recorder(Protocol):
 
 
 class CudaGraphs:
-    """Graphs of one card, which share a pool of memory and the stream that they are recorded on.
+    """Graphs of one card, which share a pool of memory.
 
     Only one of them may be replayed at a time. The pool is given back with the last graph.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._stream = _recording_stream(device)
         self._pool: Any = torch.cuda.graph_pool_handle()
 
     def record(self, run: Run) -> Run:
         """As the protocol says. A run that would wait for the card is refused before anything is
-        recorded: a recording that fails midway leaves the card's allocator in disorder.
+        recorded: a recording that fails midway leaves the card's allocator in disorder. Whatever
+        fails, the stream that was the current one is so again.
         """
-        with torch.cuda.device(self._device):
+        before = torch.cuda.current_stream(self._device)
+        with torch.cuda.device(self._device), torch.cuda.stream(before):
             self._warm(run)
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(
@@ -68,12 +71,27 @@ def recorder_for(device: torch.device) -> Callable[[], Recorder] | None:
     return partial(CudaGraphs, device) if device.type == "cuda" else None
 
 
+@cache
+def _recording_stream(device: torch.device) -> Any:
+    """The stream that all graphs of a card are recorded on: cuBLAS keeps memory of its own, tens of
+    MB, for every stream that it has worked on.
+    """
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
 @contextmanager
 def _no_waiting() -> Iterator[None]:
     """Whatever would wait for the card raises RuntimeError."""
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
+    _watch_waits("error")
     try:
         yield
     finally:
-        torch.cuda.set_sync_debug_mode(before)
+        _watch_waits(before)
+
+
+def _watch_waits(mode: int | str) -> None:
+    """Says what torch does where the host waits; it warns once that it may not see every wait."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.cuda.set_sync_debug_mode(mode)

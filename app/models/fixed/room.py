@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from app.models.cache import SequenceCache
+from app.models.fixed.chain import Chains, Compute
 from app.models.fixed.fixed_pass import Answer, PassRows, fixed_pass
 from app.models.fixed.memory import PlacedLayers
 from app.models.fixed.recorder import Recorder, Run
@@ -52,6 +53,7 @@ class Room:
         self._rows: dict[int, PassRows] = {}
         self._recorded: dict[Shape, Recorded] = {}
         self._answers: dict[tuple[int, tuple[int, ...] | None], Answer] = {}
+        self._chains: Chains | None = None
 
     def rows(self, width: int) -> PassRows:
         """What passes of this width are told."""
@@ -65,10 +67,16 @@ class Room:
         A processor is slower by every row and key that a pass is padded by, and has no use for it
         where nothing is recorded: there it is padded to what memory is read in only.
         """
-        if self.recorder is None and self._device.type == "cpu":
-            return Shape(fed, exact_keys(start + fed, self.memory.room), layers)
-        width = width_of(fed)
-        return Shape(width, keys_of(start + width, self.memory.room), layers)
+        width = fed if self._is_exact else width_of(fed)
+        return Shape(width, self.keys(start + width), layers)
+
+    def keys(self, end: int) -> int:
+        """How many keys passes sum over whose rows end there, padded ones included."""
+        return (exact_keys if self._is_exact else keys_of)(end, self.memory.room)
+
+    @property
+    def _is_exact(self) -> bool:
+        return self.recorder is None and self._device.type == "cpu"
 
     def holds(self, shape: Shape) -> bool:
         """Whether a pass of this shape is recorded."""
@@ -89,6 +97,12 @@ class Room:
             return None
         found.replay()
         return found.answer
+
+    def chains(self, compute: Compute) -> Chains:
+        """The chains of guesses that it offers; `compute` makes one, the same each time."""
+        if self._chains is None:
+            self._chains = Chains(compute, self._device, self.recorder)
+        return self._chains
 
     def record(self, model: LanguageModel, shape: Shape, start: int) -> None:
         """Records a pass; what it tries lies behind the first `start` tokens. Raises whatever the
@@ -114,6 +128,7 @@ class Room:
         """Lets go of all that is recorded."""
         self._recorded.clear()
         self._answers.clear()
+        self._chains = None
         self.recorder = None
 
 

@@ -1,0 +1,156 @@
+"""A draft's whole chain of guesses as one run over tensors: each is fed before the next is made.
+
+The first pass reads the one or two tokens that are new of the text, padded to two rows; a chain of
+n guesses goes on with n - 1 passes of one row, at places that are tensors too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from app.library.memory import LONGEST_CHAIN
+from app.models.fixed.fixed_pass import PassRows, fixed_pass
+from app.models.fixed.memory import PlacedLayers
+from app.models.fixed.recorder import Recorder, Run
+from app.models.machine import on_device
+from app.models.picking import Chain, Picked, Picking
+from app.run.problems import release_frames
+
+if TYPE_CHECKING:
+    from app.models.language_model import LanguageModel
+
+FIRST = 2
+"""Rows of a chain's first pass, padded ones included."""
+LONGEST = LONGEST_CHAIN
+"""Guesses of a chain at most."""
+
+
+class ChainShape(NamedTuple):
+    """All that the host decides of a chain."""
+
+    guesses: int
+    keys: int
+    """Keys that attention sums over, in each pass."""
+    how: Picking
+
+
+Compute = Callable[[ChainShape, Tensor], Chain]
+"""Makes a chain of a shape, at draws [at least count]."""
+
+
+def guess_chain(
+    model: LanguageModel,
+    memory: PlacedLayers,
+    first: PassRows,
+    step: PassRows,
+    shape: ChainShape,
+    draws: Tensor,
+) -> Chain:
+    """Makes a chain behind what `first` has been told of; `step` is told of the rest.
+
+    Uses only tensors that stay where they are, as `fixed_pass`.
+    """
+    rows = first.offsets[-1:] + 1  # those that are no padding
+    read = fixed_pass(model, memory, first, keys=shape.keys, layers=None)
+    row = read.logits.index_select(0, rows - 1)[0]
+    made = [shape.how.pick(row, draws[0])]
+    for place in range(1, shape.guesses):
+        step.ids.copy_(shape.how.fed(made[-1].token).reshape(1))
+        step.start.copy_((first.start + rows + (place - 1))[0])
+        row = fixed_pass(model, memory, step, keys=shape.keys, layers=None).logits[0]
+        made.append(shape.how.pick(row, draws[place]))
+    return as_chain(made, shape.how)
+
+
+def as_chain(made: list[Picked], how: Picking) -> Chain:
+    """Guesses one behind the other."""
+    ids = torch.stack([one.token for one in made])
+    fed = torch.stack([how.fed(one.token) for one in made])
+    laws = [one.law for one in made if one.law is not None]
+    peaks = torch.stack([one.peak for one in made])
+    return Chain(ids, fed, torch.stack(laws) if laws else None, peaks)
+
+
+class Chains:
+    """The chains that one room offers: computed each time, or recorded and replayed."""
+
+    def __init__(self, compute: Compute, device: torch.device, recorder: Recorder | None) -> None:
+        self._compute = compute
+        self._recorder = recorder
+        self._failed = False
+        self._recorded: dict[ChainShape, tuple[Run, Chain]] = {}
+        self._left: dict[Picking, Chain] = {}
+        """Where chains leave what they yield, by how it is taken: rows for the longest of them."""
+        self._draws = torch.full((LONGEST,), 0.5, dtype=_draw_type(device), device=device)
+
+    def holds(self, shape: ChainShape) -> bool:
+        """Whether such a chain can be had now."""
+        if self._recorder is None:
+            return 0 < shape.guesses <= LONGEST
+        return shape in self._recorded
+
+    def answer(self, shape: ChainShape, draws: Sequence[float]) -> Chain:
+        """The chain behind what has been told, at as many draws if any is drawn."""
+        if draws:
+            told = on_device(draws, self._draws.dtype, self._draws.device)
+            self._draws[: shape.guesses].copy_(told)
+        if self._recorder is None:
+            return self._compute(shape, self._draws)
+        replay, left = self._recorded[shape]
+        replay()
+        laws = None if left.laws is None else left.laws.clone()
+        return Chain(left.ids.clone(), left.fed.clone(), laws, left.peaks.clone())
+
+    def prepare(self, shapes: Sequence[ChainShape], advance: Callable[[int, int], None]) -> None:
+        """Records these, the longest first, as far as they are not held; what cannot be recorded
+        ends it, and is not tried again. Raises what `advance` does.
+        """
+        wanted = sorted({one for one in shapes if not self.holds(one)}, key=_longest_first)
+        for done, shape in enumerate([] if self._failed else wanted):
+            advance(done, len(wanted))
+            try:
+                self._record(shape)
+            except Exception as error:  # a model's code may do anything that a graph cannot hold
+                release_frames(error)
+                self._failed = True
+                return
+
+    def _record(self, shape: ChainShape) -> None:
+        assert self._recorder is not None
+        out = self._left_by(shape)
+
+        def run() -> None:
+            for made, place in zip(self._compute(shape, self._draws), out, strict=True):
+                if made is not None and place is not None:
+                    place.copy_(made)
+
+        self._recorded[shape] = (self._recorder.record(run), out)
+
+    def _left_by(self, shape: ChainShape) -> Chain:
+        """Where a chain of this shape leaves what it yields."""
+        held = self._left.get(shape.how)
+        if held is None or len(held.ids) < shape.guesses:
+            first = self._compute(shape, self._draws)
+            held = self._left[shape.how] = _like(first)
+        laws = None if held.laws is None else held.laws[: shape.guesses]
+        count = shape.guesses
+        return Chain(held.ids[:count], held.fed[:count], laws, held.peaks[:count])
+
+
+def _longest_first(shape: ChainShape) -> tuple[int, int]:
+    return -shape.guesses, shape.keys
+
+
+def _like(chain: Chain) -> Chain:
+    laws = None if chain.laws is None else torch.empty_like(chain.laws)
+    ids, fed, peaks = (torch.empty_like(one) for one in (chain.ids, chain.fed, chain.peaks))
+    return Chain(ids, fed, laws, peaks)
+
+
+def _draw_type(device: torch.device) -> torch.dtype:
+    """What draws are held in: fp64 where the device has it."""
+    return torch.float32 if device.type == "mps" else torch.float64
