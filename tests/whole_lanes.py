@@ -18,11 +18,11 @@ from app.decoding.drivers import Sessions
 from app.decoding.proposers import Surroundings, make_proposer
 from app.library.preflight import check
 from app.models.early_exit import EarlyExit
+from app.models.fixed.passes import Passes
 from app.models.language_model import LanguageModel
 from app.models.loaded_mtp import LoadedMtp
 from app.models.pair import DraftWidths
 from app.models.retold import Retold
-from app.models.session import Session
 from app.run.methods import METHODS
 from app.run.settings import Sampling
 from tongues import bridge, letters, pieces, write_model
@@ -49,9 +49,16 @@ class WholeLanes:
         return model
 
     def guessing(
-        self, method: str, sampling: Sampling, *, stop: DraftStop | None = None
+        self,
+        method: str,
+        sampling: Sampling,
+        *,
+        stop: DraftStop | None = None,
+        chained: bool = False,
     ) -> tuple[Proposer, Sessions]:
-        """The proposer of a method, made as a run makes it, and the sessions that it asks."""
+        """The proposer of a method, made as a run makes it, and the sessions that it asks; where
+        guesses are to be `chained`, they read in passes of fixed shape.
+        """
         target, draft, beside = self.model(1), None, None
         more: dict[str, Any] = {}
         if method in ("tli", "slem"):
@@ -68,6 +75,9 @@ class WholeLanes:
             draft = target
         elif METHODS[method].drafter == "model":
             draft = self.model(1, noise=0.05)
+        for model in (target, draft) if chained else ():
+            if model is not None:
+                model.passes = Passes("fixed")
         around = Surroundings(
             sampling=sampling,
             end_ids=(62, 63),
@@ -80,6 +90,7 @@ class WholeLanes:
             prompt=PROMPT,
             head=beside,
             stop=stop,
+            chained=chained,
             **more,
         )
         session = beside.open_target(_ROOM) if beside else target.open(_ROOM)
@@ -87,7 +98,7 @@ class WholeLanes:
         if method == "early-exit":
             roles["draft"] = EarlyExit(target).open(session, _ROOM)
         elif draft is not None:
-            roles["draft"] = Session(draft, _ROOM)
+            roles["draft"] = draft.open(_ROOM)
         elif beside is not None:
             roles["head"] = beside.open(session, _ROOM)
         shortest = {"shortest": 1} if "shortest" in METHODS[method].filled({}) else {}

@@ -97,11 +97,14 @@ class HeadSession(PairsSession):
     def prepare_chain(
         self, counts: Sequence[int], how: Picking, *, behind: int, advance: Advance
     ) -> None:
-        """Records chains of these lengths, as `ChainSession` has it."""
+        """Records chains of these lengths, as `ChainSession` has it, and how pairs of a text are
+        fed before: up to one more than there were guesses.
+        """
         room = self._room
         if room is None or room.recorder is None:
             return
         start, whole = min(behind, self._capacity), room.memory.room
+        room.prepare_feeds(max(counts, default=0) + 1, max(start - 1, 0), advance)
         room.tell(start, torch.zeros_like(room.feature))
         shapes = [
             ChainShape(count, keys, how)
@@ -131,9 +134,12 @@ class HeadSession(PairsSession):
         start = min(self._settled, upto - 2)
         self._forget(start)
         ids = on_device(text[start + 1 : upto], torch.long, self._head.device)
-        known = self._head.module.first(self.target.features[start : upto - 1])
-        features = self._feed(ids, known)
-        self._feature = features[-1:]
+        known = self.target.features[start : upto - 1]
+        room = self._room
+        if room is not None and room.feed(ids, known, start):
+            self._feature = room.feature.clone()
+        else:
+            self._feature = self._feed(ids, self._head.module.first(known))[-1:]
         self._settled = upto - 1
 
     def _feed_level(self, block: Block, tree: Tree) -> Tensor:

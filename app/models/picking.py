@@ -55,7 +55,7 @@ class Chain(NamedTuple):
     laws: Tensor | None
     """[count, width], as `Picked.law`."""
     peaks: Tensor
-    """[count], as `Picked.peak`."""
+    """Of each, as `Picked.peak`: [count]."""
 
 
 class ChainReading(NamedTuple):

@@ -18,6 +18,7 @@ from app.decoding.proposers import Surroundings, make_proposer
 from app.decoding.proposers.nothing import Nothing
 from app.decoding.verifiers import make_verifier
 from app.models.early_exit import EarlyExit
+from app.models.loaded_head import LoadedHead
 from app.models.pair import LoadedPair
 from app.models.paired_session import Beside
 from app.run.cost import PassCosts
@@ -236,10 +237,13 @@ class LaneMaker:
 
     @property
     def _chained(self) -> bool:
-        """Whether sessions of what guesses may make whole chains of guesses."""
+        """Whether sessions of what guesses may make whole chains of guesses: a draft model's or a
+        head's, where passes are of fixed shape.
+        """
         beside, draft = self.beside, self.pair.draft
-        guessing = beside.target if beside else draft.model if draft else None
-        return guessing is not None and guessing.passes.mode != "eager"
+        if beside is not None:
+            return isinstance(beside, LoadedHead) and beside.target.passes.mode != "eager"
+        return draft is not None and draft.model.passes.mode != "eager"
 
     def _draft_length(self, at: At) -> DraftLength:
         if at.lane == "baseline":

@@ -16,6 +16,7 @@ from app.decoding.draft_stop import ConfidenceStop
 from app.decoding.drivers import Sessions
 from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel, DraftSetup
+from app.decoding.proposers.pickings import HeadPicking
 from app.decoding.sampling import warp
 from app.decoding.verifiers import make_verifier
 from app.library.head_folder import check_head
@@ -64,14 +65,8 @@ class Watched:
 
     def verify(self, draft, rows, draws):
         law = None if draft.law is None else draft.law.clone()
-        self.drafts.append(
-            (
-                draft.block.tensor().tolist(),
-                law,
-                draft.stop,
-                draft.peaks is None or bool(draft.peaks.isfinite().all()),
-            )
-        )
+        finite = draft.peaks is None or bool(draft.peaks.isfinite().all())
+        self.drafts.append((draft.block.tensor().tolist(), law, draft.stop, finite))
         return self._rule.verify(draft, rows, draws)
 
 
@@ -457,3 +452,50 @@ def test_guesses_are_taken_without_asking_the_device(name):
         assert len(draft) == 3
         assert draft.block.tensor().device == draft.peaks.device == meta
         assert (draft.law is None) == sampling.greedy
+
+
+@pytest.mark.parametrize("kind", ["own", "eagle-3"])
+def test_the_pairs_of_a_text_are_fed_as_they_were_recorded(kind, tmp_path):
+    # One to five pairs at once, in any order, behind guesses that are forgotten.
+    target = tiny_llama(
+        4, vocabulary=64, hidden_size=HIDDEN, num_hidden_layers=3, tie_word_embeddings=False
+    )
+    if kind == "own":
+        head = tiny_head(target, hears=0.3)
+    else:
+        third_version(tmp_path, 64, ids=list(range(50)), seed=2)
+        head = LoadedHead(check_head(tmp_path), target)
+    plain = head.open(head.open_target(64), 64)
+    both, tapes = beside("taped", target, head, 64)
+    mine, how = both._sessions["head"], HeadPicking(Sampling(), 64, head.ids)
+    mine.prepare_chain([4], how, behind=0, advance=lambda done, total: None)
+    assert mine._room is not None
+    assert plain._room is None
+    text = [3, 1, 4]
+    for number, new in enumerate([[9], [2, 6], [5, 3, 5, 8, 9], [7], [9, 3, 2], [3, 8, 4, 6]]):
+        for session in (mine, plain):
+            session.target.read(text[:-1], rows=1)
+        before = tapes.replayed
+        reading = mine.chain(text, 4, how=how, draws=())
+        assert tapes.replayed == before + 2  # a feed, and a chain
+        block = Block()
+        for _ in range(4):
+            logits = plain.read(text, block, rows=1).logits[0]
+            block.append(head.ids[logits.argmax()])
+        assert reading.block.ids == block.ids, number
+        assert mine.held == plain.held == len(text)
+        text += new
+
+
+@pytest.mark.parametrize("mode", ["fixed", "taped"])
+def test_passes_that_become_eager_make_no_chains_any_more(pair, mode):
+    draft, how = pair[1], draft_model(width=64).picking()
+    passes = taped()[0] if mode == "taped" else Passes("fixed")
+    session, plain = Session(FixedReader(draft, passes), 64), Session(draft, 64)
+    session.prepare_chain([3], how, behind=0, advance=lambda done, total: None)
+    text = [3, 1, 4, 1]
+    assert session.chain(text, 3, how=how, draws=()).block.ids == greedily(plain, text, 3)
+    passes.fall_back("a test")
+    text += [5, 9]
+    assert session.chain(text, 3, how=how, draws=()) is None
+    assert greedily(session, text, 3) == greedily(plain, text, 3)

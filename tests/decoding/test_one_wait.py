@@ -11,7 +11,7 @@ from card_stand_in import CARD, Card, CardEvent, OnCard, put_on_card
 from whole_lanes import PROMPT, WholeLanes
 
 from app.decoding.clock import EventClock
-from app.decoding.contracts import Draft, TargetRows
+from app.decoding.contracts import Chain, Draft, TargetRows
 from app.decoding.decision import bring_home
 from app.decoding.draft_stop import ConfidenceStop, EntropyStop
 from app.decoding.drivers import run_lane
@@ -30,6 +30,7 @@ SAMPLINGS = [
     Sampling(repetition_penalty=1.2, presence_penalty=0.3),
     Sampling(temperature=0.8, top_k=40, top_p=0.9, min_p=0.05, repetition_penalty=1.2, seed=3),
 ]
+DRAWN = Sampling(temperature=0.8, top_k=40, top_p=0.9, min_p=0.05, seed=3)
 NUCLEUS = Sampling(temperature=0.8, top_p=0.9)
 WIDTH = 3000
 """More than a CPU sorts at once for a nucleus: a card sorts them all."""
@@ -84,6 +85,25 @@ def test_a_round_waits_once_whatever_guesses(card, lanes, method, sampling):
     assert sum(round_.drafted for round_, _ in rounds) > 0 or method == "nothing"
     for _, waits in rounds:
         assert waits == [HOME]
+
+
+@pytest.mark.parametrize("sampling", [SAMPLINGS[0], DRAWN])
+@pytest.mark.parametrize("method", ["draft-model", "tli", "head"])
+def test_a_chain_of_guesses_waits_for_nothing(card, lanes, method, sampling):
+    proposer, both = lanes.guessing(method, sampling, chained=True)
+    answer, within = both.answer, []
+
+    def watched(request):
+        before = len(card.waits)
+        found = answer(request)
+        if isinstance(request, Chain):
+            within.append((found is not None, card.waits[before:]))
+        return found
+
+    both.answer = watched
+    rounds = waits_of_rounds(card, proposer, both, sampling=sampling)
+    assert [waits for _, waits in rounds] == [[HOME]] * len(rounds)
+    assert within == [(True, [])] * len(within) != []
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS[1:])

@@ -217,3 +217,25 @@ def test_graphs_of_a_draft_on_a_card_are_counted_there(llama):
     assert graphs[1].caches == cache_bytes(llama, "bf16", 100, placed=True)
     idle = msgspec.structs.replace(plan, drafter="nothing")
     assert estimate(idle)[1].working == eager[1].working
+
+
+def test_laws_of_chains_are_counted_up_to_the_longest_chain(llama):
+    plan = Plan(
+        target=llama,
+        precision="bf16",
+        tokens=100,
+        device="cpu",
+        draft=llama,
+        draft_precision="bf16",
+        draft_device="cuda:0",
+        drafter="model",
+    )
+
+    def of_graphs(length: int) -> int:
+        asked = msgspec.structs.replace(plan, draft_length=length)
+        eager = msgspec.structs.replace(asked, passes="eager")
+        return estimate(asked)[1].working - estimate(eager)[1].working
+
+    law = 4 * llama.shape.vocabulary  # in fp32
+    assert of_graphs(8) - of_graphs(4) == 4 * 4 * law
+    assert of_graphs(40) == of_graphs(16) > of_graphs(15)

@@ -191,7 +191,6 @@ class OneByOne(ABC):
         found = reading.chain
         count = self._up_to_end(found.ids)
         laws = None if found.laws is None else found.laws[:count]
-        peaks = found.peaks[:count]
         whole = count == len(found.ids)
         self._fed = reading.block if whole else Block(device=self._device)
         block = reading.block
@@ -199,7 +198,7 @@ class OneByOne(ABC):
             block = Block(device=self._device)
             block.extend(found.ids[:count])
         ended = "end of text" if self._ended(block) else stop
-        return Draft(block, laws, self.source, ended, peaks=peaks, room=room)
+        return Draft(block, laws, self.source, ended, peaks=found.peaks[:count], room=room)
 
     def _up_to_end(self, ids: Tensor) -> int:
         """How many of these guesses there are up to the end of the text, if that can be told."""

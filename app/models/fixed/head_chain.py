@@ -1,7 +1,7 @@
 """A draft head's whole chain of guesses as one run over tensors.
 
-The pairs that are new of the text are fed eagerly, as ever: they end in the feature that the first
-guess is taken from. Each further guess feeds a pair of the head's own, at a place behind the text.
+The pairs that are new of the text are fed before it: they end in the feature that the first guess
+is taken from. Each further guess feeds a pair of the head's own, at a place behind the text.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from app.models.attention import attend, rotate
 from app.models.fixed.chain import Chains, ChainShape, as_chain
+from app.models.fixed.head_feed import FeedShape, HeadFeeds, feed_pairs
 from app.models.fixed.memory import PlacedLayer
 from app.models.fixed.recorder import Recorder
 from app.models.fixed.room import Room
+from app.models.fixed.shapes import LARGEST, keys_between, width_of, widths_up_to
 from app.models.picking import Chain
+from app.models.session import Advance
 
 if TYPE_CHECKING:
     from app.models.loaded_head import LoadedHead
@@ -35,6 +37,9 @@ class HeadRoom(Room):
         """What was predicted behind them, [1, hidden]."""
         # A table that grows later must not leave recorded chains without theirs.
         self.rotation = head.rotary.between(0, self.memory.room, head.dtype)
+        self.feeds = HeadFeeds(
+            head, self.layer, self.rotation, start=self.start, feature=self.feature
+        )
 
     @property
     def layer(self) -> PlacedLayer:
@@ -45,6 +50,34 @@ class HeadRoom(Room):
     def guesses(self) -> Chains:
         """The chains that go on from what the room was told."""
         return self.chains(partial(guess_head_chain, self._head, self))
+
+    def feed(self, ids: Tensor, features: Tensor, start: int) -> bool:
+        """Feeds pairs of a text behind the first `start`, ids [n] and the target's features [n,
+        width], if that is recorded: what is predicted behind them is then this room's feature.
+        """
+        if not 0 < len(ids) <= LARGEST:
+            return False
+        width = width_of(len(ids))
+        shape = FeedShape(width, self.keys(start + width))
+        if not self.feeds.holds(shape):
+            return False
+        self.feeds.run(shape, ids, features, start)
+        self.memory.set_length(start + len(ids))
+        return True
+
+    def prepare_feeds(self, rows: int, start: int, advance: Advance) -> None:
+        """Records the feeds of up to so many pairs behind the first `start` and more. Raises what
+        `advance` does.
+        """
+        shapes = []
+        for width in widths_up_to(rows):
+            last = self.capacity - (width // 2 + 1)  # where a feed may begin that is padded so
+            if start <= last:
+                keys = keys_between(start + width, last + width, self.memory.room)
+                shapes += [FeedShape(width, number) for number in keys]
+        if self.recorder is not None:
+            self.start.fill_(start)
+            self.feeds.prepare(shapes, self.recorder, advance)
 
     def tell(self, start: int, feature: Tensor) -> None:
         """Tells of a chain behind so many pairs, and of the feature [1, hidden] behind them."""
@@ -57,28 +90,16 @@ def guess_head_chain(head: LoadedHead, room: HeadRoom, shape: ChainShape, draws:
     feature, how = room.feature, shape.how
     made = [how.pick(head.logits(feature)[0], draws[0])]
     for place in range(1, shape.guesses):
-        token = how.fed(made[-1].token).reshape(1)
-        feature = _feed(head, room, token, feature, room.start + (place - 1), shape.keys)
+        at = (room.start + (place - 1)).reshape(1)
+        feature = feed_pairs(
+            head,
+            room.layer,
+            room.rotation,
+            how.fed(made[-1].token).reshape(1),
+            feature,
+            places=at,
+            positions=at,
+            keys=shape.keys,
+        )
         made.append(how.pick(head.logits(feature)[0], draws[place]))
     return as_chain(made, how)
-
-
-def _feed(
-    head: LoadedHead, room: HeadRoom, ids: Tensor, feature: Tensor, place: Tensor, keys: int
-) -> Tensor:
-    """Feeds a pair, id [1] and feature [1, hidden], at a place [], and predicts the next feature.
-
-    Sums over the first `keys` places.
-    """
-    module, at = head.module, place.reshape(1)
-    x = module.joined(head.embeddings(ids), feature)
-    query, key, value = module.vectors(x)
-    cosines, sines = (table.index_select(0, at) for table in room.rotation)
-    query, key = rotate(query, cosines, sines), rotate(key, cosines, sines)
-    room.layer.aim(at, keys)
-    held = room.layer.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
-    room.layer.aim(None, 0)
-    hidden = torch.arange(keys, device=at.device)[None] > at
-    mask = torch.zeros(hidden.shape, dtype=x.dtype, device=at.device)
-    mask.masked_fill_(hidden, float("-inf"))
-    return module.feature(x, attend(query, *held, mask=mask, scale=module.scale))

@@ -1,0 +1,149 @@
+"""Feeds a draft head the pairs that are new of a text, as one run over tensors of a fixed width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from app.models.attention import attend, rotate
+from app.models.fixed.memory import PlacedLayer
+from app.models.fixed.recorder import Recorder, Run
+from app.models.session import Advance
+from app.run.problems import release_frames
+
+if TYPE_CHECKING:
+    from app.models.loaded_head import LoadedHead
+
+Rotation = tuple[Tensor, Tensor]
+"""Cosines and sines of every place of a memory, as `RotaryTable.between` has them."""
+
+
+class FeedShape(NamedTuple):
+    """All that the host decides of a feed."""
+
+    width: int
+    """Pairs, padded ones included."""
+    keys: int
+    """Keys that attention sums over."""
+
+
+def feed_pairs(
+    head: LoadedHead,
+    layer: PlacedLayer,
+    rotation: Rotation,
+    ids: Tensor,
+    features: Tensor,
+    *,
+    places: Tensor,
+    positions: Tensor,
+    keys: int,
+) -> Tensor:
+    """Feeds pairs, ids [n] and features [n, hidden], and predicts the next features [n, hidden].
+
+    They are written at `places` [n], each seeing those up to its own of the first `keys`, and
+    turned by `positions` [n].
+    """
+    module = head.module
+    x = module.joined(head.embeddings(ids), features)
+    query, key, value = module.vectors(x)
+    cosines, sines = (table.index_select(0, positions) for table in rotation)
+    query, key = rotate(query, cosines, sines), rotate(key, cosines, sines)
+    layer.aim(places, keys)
+    held = layer.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
+    layer.aim(None, 0)
+    hidden = torch.arange(keys, device=places.device)[None] > places[:, None]
+    mask = torch.zeros(hidden.shape, dtype=x.dtype, device=places.device)
+    mask.masked_fill_(hidden, float("-inf"))
+    return module.feature(x, attend(query, *held, mask=mask, scale=module.scale))
+
+
+class _Told:
+    """What feeds of one width are told, in tensors that stay where they are."""
+
+    def __init__(self, width: int, features: int, like: Tensor) -> None:
+        self.ids = torch.zeros(width, dtype=torch.long, device=like.device)
+        self.features = like.new_zeros((width, features))
+        self.last = torch.zeros(1, dtype=torch.long, device=like.device)
+        """The place of the last pair that is no padding, [1]."""
+        self.steps = torch.arange(width, device=like.device)
+
+    def load(self, ids: Tensor, features: Tensor) -> None:
+        """Tells of pairs, ids [n] and the target's features [n, width]."""
+        count = len(ids)
+        self.ids[:count].copy_(ids)
+        self.features[:count].copy_(features)
+        self.last.fill_(count - 1)
+
+
+class HeadFeeds:
+    """The feeds that are recorded over one memory of a head."""
+
+    def __init__(
+        self,
+        head: LoadedHead,
+        layer: PlacedLayer,
+        rotation: Rotation,
+        *,
+        start: Tensor,
+        feature: Tensor,
+    ) -> None:
+        """`start` [] is told how many pairs are held before a feed; `feature` [1, hidden] is where
+        it leaves what is predicted behind the last pair.
+        """
+        self._head, self._layer, self._rotation = head, layer, rotation
+        self._start, self._feature = start, feature
+        self._failed = False
+        self._told: dict[int, _Told] = {}
+        self._recorded: dict[FeedShape, Run] = {}
+
+    def holds(self, shape: FeedShape) -> bool:
+        """Whether such a feed is recorded."""
+        return shape in self._recorded
+
+    def run(self, shape: FeedShape, ids: Tensor, features: Tensor, start: int) -> None:
+        """Feeds pairs behind the first `start`: ids [n] and the target's features [n, width]."""
+        self._told[shape.width].load(ids, features)
+        self._start.fill_(start)
+        self._recorded[shape]()
+
+    def prepare(self, shapes: Sequence[FeedShape], recorder: Recorder, advance: Advance) -> None:
+        """Records these, as far as they are not held; what cannot be recorded ends it, and is not
+        tried again. Raises what `advance` does.
+        """
+        wanted = [shape for shape in shapes if not self.holds(shape)]
+        for done, shape in enumerate([] if self._failed else wanted):
+            advance(done, len(wanted))
+            try:
+                self._record(shape, recorder)
+            except Exception as error:  # a head's code may do anything that a graph cannot hold
+                release_frames(error)
+                self._failed = True
+                return
+
+    def _record(self, shape: FeedShape, recorder: Recorder) -> None:
+        if shape.width not in self._told:
+            wide = max(len(self._head.layers), 1) * self._head.target.hidden
+            self._told[shape.width] = _Told(shape.width, wide, self._feature)
+        run = partial(self._compute, shape, self._told[shape.width])
+        run()  # so that the memory is there
+        self._recorded[shape] = recorder.record(run)
+
+    def _compute(self, shape: FeedShape, told: _Told) -> None:
+        """Uses only tensors that stay where they are. Padded pairs are turned as the last one, and
+        written behind it, where whatever is fed next is written over them.
+        """
+        found = feed_pairs(
+            self._head,
+            self._layer,
+            self._rotation,
+            told.ids,
+            self._head.module.first(told.features),
+            places=self._start + told.steps,
+            positions=self._start + torch.minimum(told.steps, told.last),
+            keys=shape.keys,
+        )
+        self._feature.copy_(found.index_select(0, told.last))
