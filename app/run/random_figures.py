@@ -128,8 +128,18 @@ def _of_plain(found: RandomMeasured) -> Iterator[RandomFigure]:
         "overhead_plain",
         "Overhead of a plain round",
         "%",
-        "Seconds of the rounds outside of the models' passes / seconds of the rounds.",
+        "Seconds of the rounds outside of the models' passes / seconds of the rounds. A card that "
+        "waits for a pass to be given to it counts as in the pass: see how long it was idle.",
         [_overhead(one) for one in found.plain],
+    )
+    yield _figure(
+        found,
+        "idle_plain",
+        "Device idle in plain decoding",
+        "%",
+        "1 - passes × seconds in which a kernel or a copy ran in one of them / seconds from the "
+        "first token to the last.",
+        [_idle_between(one, found.busy) for one in found.plain],
     )
 
 
@@ -237,6 +247,13 @@ def _figure(
 def _speed(one: Timed) -> float | None:
     """Tokens after the first / decode seconds."""
     return None if one.decode is None else ratio(one.tokens - 1, one.decode)
+
+
+def _idle_between(one: Timed, busy: float | None) -> float | None:
+    """As `idle_share`, of all the time in which a plain text was written, a pass a token."""
+    if busy is None or not one.decode:
+        return None
+    return idle_share((one.tokens - 1) * busy, one.decode)
 
 
 def _overhead(one: Timed) -> float | None:

@@ -137,11 +137,12 @@ def _measured(
     timed = partial(_timings, report=report, pause=pause)
     passes = timed(target, WIDTHS)
     step = timed(draft, [1]).seconds[1] if draft else None
-    report(Progress(f"watching what the device does in a pass of {target.name}"))
-    busy, missing = busy_seconds(target, pause=pause)
     ways = _ways(made, wanted, report=report, pause=pause)
     texts = _texts(ways, wanted.repeats, report=report, pause=pause)
     conditions.sample()
+    # Last: once a profiler has been at work, every launch may take longer.
+    report(Progress(f"watching what the device does in a pass of {target.name}"))
+    busy, missing = busy_seconds(target, pause=pause)
     plain, theirs = texts["plain"], texts["generate"]
     return RandomMeasured(
         wanted=wanted,

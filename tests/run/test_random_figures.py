@@ -63,6 +63,7 @@ def test_values_follow_their_definitions():
             "generate_speed": (129 / 0.63 + 129 / 0.65) / 2,
             "over_generate": (3.0 + 2.5) / 2,
             "overhead_plain": (0.03 + 0.02) / 2,
+            "idle_plain": (1 - 128 * 0.0015 / 0.2 + 1 - 128 * 0.0015 / 0.25) / 2,
             "pass_seconds": 0.002,
             "wide_pass": 1.25,
             "idle_share": 0.25,
@@ -136,7 +137,7 @@ def test_the_goal_of_speculation_is_for_one_acceptance_and_length(other):
 
 def test_what_was_not_measured_says_so():
     found = figures(draft=None, draft_step=None, simulated=(), busy=None)
-    for name in ("draft_step", "idle_share", "simulated_speed", "simulated_speedup"):
+    for name in ("draft_step", "idle_share", "idle_plain", "simulated_speed", "simulated_speedup"):
         assert (found[name].value, found[name].text) == (None, "not measured")
     assert found["overhead_simulated"].verdict == "not measured"
 
