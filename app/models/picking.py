@@ -45,7 +45,7 @@ class Picking(Protocol):
     def __hash__(self) -> int: ...
 
 
-class Chain(NamedTuple):
+class ChainGuesses(NamedTuple):
     """Guesses that were made one behind the other, on the device."""
 
     ids: Tensor
@@ -63,7 +63,7 @@ class ChainReading(NamedTuple):
 
     block: Block
     """The guesses as the session was fed them, all but the last."""
-    chain: Chain
+    chain: ChainGuesses
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from app.models.machine import moved, on_device
-from app.models.picking import Chain, ChainReading, Picking
+from app.models.picking import ChainGuesses, ChainReading, Picking
 from app.models.tree import Tree, path_through
 from app.run.problems import Problem
 
@@ -116,7 +116,7 @@ CHAIN_READS = 2
 
 
 @runtime_checkable
-class Chains(Protocol):
+class MakesChains(Protocol):
     """A model that can make whole chains of guesses."""
 
     def holds_chain(self, cache: Any, length: int, count: int, how: Picking) -> bool:
@@ -125,7 +125,7 @@ class Chains(Protocol):
 
     def chain(
         self, ids: Tensor, cache: Any, count: int, *, how: Picking, draws: Sequence[float]
-    ) -> Chain:
+    ) -> ChainGuesses:
         """Feeds ids [1 or 2] behind the cache and makes guesses, each fed before the next is made.
         There has to be such a chain.
         """
@@ -311,7 +311,7 @@ class Session:
         self, text: Sequence[int], count: int, *, how: Picking, draws: Sequence[float]
     ) -> ChainReading | None:
         """Guesses so many tokens behind the text in one go, as `ChainSession` has it."""
-        if not isinstance(self._model, Chains) or self._keeps_features or not text:
+        if not isinstance(self._model, MakesChains) or self._keeps_features or not text:
             return None
         self._reconcile(text)
         fits = len(text) + count - 1 <= self._capacity
@@ -331,7 +331,7 @@ class Session:
         self, counts: Sequence[int], how: Picking, *, behind: int, advance: Advance
     ) -> None:
         """Prepares chains of these lengths, as `ChainSession` has it."""
-        if isinstance(self._model, Chains) and not self._keeps_features:
+        if isinstance(self._model, MakesChains) and not self._keeps_features:
             self._model.prepare_chain(self._cache, counts, how, behind=behind, advance=advance)
 
     def lend(self, depth: int) -> LentCache:

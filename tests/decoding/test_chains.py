@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from functools import partial
 
 import pytest
@@ -499,3 +501,34 @@ def test_passes_that_become_eager_make_no_chains_any_more(pair, mode):
     text += [5, 9]
     assert session.chain(text, 3, how=how, draws=()) is None
     assert greedily(session, text, 3) == greedily(plain, text, 3)
+
+
+@pytest.mark.parametrize("kind", ["model", "head"])
+def test_nothing_of_a_chain_is_held_once_its_session_is_gone(pair, kind):
+    gc.collect()
+    gc.disable()  # memory of a card has to be free at once
+    try:
+        target, draft = tiny_llama(1), pair[1]
+        if kind == "model":
+            proposer = draft_model(width=64)
+            reader, _ = readers("taped", target, draft, [3], proposer.picking(), capacity=64)
+            both, role = reader._reader, "draft"
+            room = weakref.ref(both._sessions[role]._cache.room)
+        else:
+            head = tiny_head(target)
+            both, _ = beside("taped", target, head, 64)
+            proposer, role = head_proposer(head), "head"
+            both.prepare_chain(role, [3], proposer.picking(), behind=0, advance=lambda *_: None)
+            room = weakref.ref(both._sessions[role]._room)
+        both._sessions["target"].read(PROMPT[:-1], rows=1)
+        reading = both._sessions[role].chain(PROMPT, 3, how=proposer.picking(), draws=())
+        assert len(reading.block) == 3
+        assert room() is not None
+        reader = both = None
+        assert room() is None
+    finally:
+        gc.enable()
+
+
+def head_proposer(head) -> DraftHead:
+    return DraftHead(sampling=Sampling(), ids=head.ids, width=64, prompt_length=5, end_ids=())

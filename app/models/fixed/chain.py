@@ -17,7 +17,7 @@ from app.models.fixed.fixed_pass import PassRows, fixed_pass
 from app.models.fixed.memory import PlacedLayers
 from app.models.fixed.recorder import Recorder, Run
 from app.models.machine import on_device
-from app.models.picking import Chain, Picked, Picking
+from app.models.picking import ChainGuesses, Picked, Picking
 from app.run.problems import release_frames
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ChainShape(NamedTuple):
     how: Picking
 
 
-Compute = Callable[[ChainShape, Tensor], Chain]
+Compute = Callable[[ChainShape, Tensor], ChainGuesses]
 """Makes a chain of a shape, at draws [at least count]."""
 
 
@@ -49,7 +49,7 @@ def guess_chain(
     step: PassRows,
     shape: ChainShape,
     draws: Tensor,
-) -> Chain:
+) -> ChainGuesses:
     """Makes a chain behind what `first` has been told of; `step` is told of the rest.
 
     Uses only tensors that stay where they are, as `fixed_pass`.
@@ -66,13 +66,13 @@ def guess_chain(
     return as_chain(made, shape.how)
 
 
-def as_chain(made: list[Picked], how: Picking) -> Chain:
+def as_chain(made: list[Picked], how: Picking) -> ChainGuesses:
     """Guesses one behind the other."""
     ids = torch.stack([one.token for one in made])
     fed = torch.stack([how.fed(one.token) for one in made])
     laws = [one.law for one in made if one.law is not None]
     peaks = torch.stack([one.peak for one in made])
-    return Chain(ids, fed, torch.stack(laws) if laws else None, peaks)
+    return ChainGuesses(ids, fed, torch.stack(laws) if laws else None, peaks)
 
 
 class Chains:
@@ -82,8 +82,8 @@ class Chains:
         self._compute = compute
         self._recorder = recorder
         self._failed = False
-        self._recorded: dict[ChainShape, tuple[Run, Chain]] = {}
-        self._left: dict[Picking, Chain] = {}
+        self._recorded: dict[ChainShape, tuple[Run, ChainGuesses]] = {}
+        self._left: dict[Picking, ChainGuesses] = {}
         """Where chains leave what they yield, by how it is taken: rows for the longest of them."""
         self._draws = torch.full((LONGEST,), 0.5, dtype=_draw_type(device), device=device)
 
@@ -93,7 +93,7 @@ class Chains:
             return 0 < shape.guesses <= LONGEST
         return shape in self._recorded
 
-    def answer(self, shape: ChainShape, draws: Sequence[float]) -> Chain:
+    def answer(self, shape: ChainShape, draws: Sequence[float]) -> ChainGuesses:
         """The chain behind what has been told, at as many draws if any is drawn."""
         if draws:
             told = on_device(draws, self._draws.dtype, self._draws.device)
@@ -103,7 +103,7 @@ class Chains:
         replay, left = self._recorded[shape]
         replay()
         laws = None if left.laws is None else left.laws.clone()
-        return Chain(left.ids.clone(), left.fed.clone(), laws, left.peaks.clone())
+        return ChainGuesses(left.ids.clone(), left.fed.clone(), laws, left.peaks.clone())
 
     def prepare(self, shapes: Sequence[ChainShape], advance: Callable[[int, int], None]) -> None:
         """Records these, the longest first, as far as they are not held; what cannot be recorded
@@ -130,7 +130,7 @@ class Chains:
 
         self._recorded[shape] = (self._recorder.record(run), out)
 
-    def _left_by(self, shape: ChainShape) -> Chain:
+    def _left_by(self, shape: ChainShape) -> ChainGuesses:
         """Where a chain of this shape leaves what it yields."""
         held = self._left.get(shape.how)
         if held is None or len(held.ids) < shape.guesses:
@@ -138,17 +138,17 @@ class Chains:
             held = self._left[shape.how] = _like(first)
         laws = None if held.laws is None else held.laws[: shape.guesses]
         count = shape.guesses
-        return Chain(held.ids[:count], held.fed[:count], laws, held.peaks[:count])
+        return ChainGuesses(held.ids[:count], held.fed[:count], laws, held.peaks[:count])
 
 
 def _longest_first(shape: ChainShape) -> tuple[int, int]:
     return -shape.guesses, shape.keys
 
 
-def _like(chain: Chain) -> Chain:
+def _like(chain: ChainGuesses) -> ChainGuesses:
     laws = None if chain.laws is None else torch.empty_like(chain.laws)
     ids, fed, peaks = (torch.empty_like(one) for one in (chain.ids, chain.fed, chain.peaks))
-    return Chain(ids, fed, laws, peaks)
+    return ChainGuesses(ids, fed, laws, peaks)
 
 
 def _draw_type(device: torch.device) -> torch.dtype:

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from app.models.fixed.chain import Chains, ChainShape, as_chain
-from app.models.fixed.head_feed import FeedShape, HeadFeeds, feed_pairs
+from app.models.fixed.head_feed import FeedShape, HeadFeeds, Rotation, feed_pairs
 from app.models.fixed.memory import PlacedLayer
 from app.models.fixed.recorder import Recorder
 from app.models.fixed.room import Room
 from app.models.fixed.shapes import LARGEST, keys_between, width_of, widths_up_to
-from app.models.picking import Chain
+from app.models.picking import ChainGuesses
 from app.models.session import Advance
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class HeadRoom(Room):
     @property
     def guesses(self) -> Chains:
         """The chains that go on from what the room was told."""
-        return self.chains(partial(guess_head_chain, self._head, self))
+        told = self.start, self.feature
+        return self.chains(partial(guess_head_chain, self._head, self.layer, self.rotation, *told))
 
     def feed(self, ids: Tensor, features: Tensor, start: int) -> bool:
         """Feeds pairs of a text behind the first `start`, ids [n] and the target's features [n,
@@ -85,16 +86,27 @@ class HeadRoom(Room):
         self.feature.copy_(feature)
 
 
-def guess_head_chain(head: LoadedHead, room: HeadRoom, shape: ChainShape, draws: Tensor) -> Chain:
-    """Makes a chain behind what the room was told. Uses only tensors that stay where they are."""
-    feature, how = room.feature, shape.how
+def guess_head_chain(
+    head: LoadedHead,
+    layer: PlacedLayer,
+    rotation: Rotation,
+    start: Tensor,
+    feature: Tensor,
+    shape: ChainShape,
+    draws: Tensor,
+) -> ChainGuesses:
+    """Makes a chain behind so many pairs, [], and what was predicted behind them, [1, hidden].
+
+    Uses only tensors that stay where they are.
+    """
+    how = shape.how
     made = [how.pick(head.logits(feature)[0], draws[0])]
     for place in range(1, shape.guesses):
-        at = (room.start + (place - 1)).reshape(1)
+        at = (start + (place - 1)).reshape(1)
         feature = feed_pairs(
             head,
-            room.layer,
-            room.rotation,
+            layer,
+            rotation,
             how.fed(made[-1].token).reshape(1),
             feature,
             places=at,

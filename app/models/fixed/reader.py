@@ -14,7 +14,7 @@ from app.models.fixed.chain import FIRST, LONGEST, Chains, ChainShape, guess_cha
 from app.models.fixed.fixed_pass import Answer
 from app.models.fixed.room import Room, RoomCache, Shape
 from app.models.fixed.shapes import LARGEST, is_prompt, keys_between, widths_up_to
-from app.models.picking import Chain, Picking
+from app.models.picking import ChainGuesses, Picking
 from app.models.tree import Tree
 from app.run.problems import Cancelled, release_frames
 
@@ -145,7 +145,7 @@ class FixedReader:
     @torch.inference_mode()
     def chain(
         self, ids: Tensor, cache: RoomCache, count: int, *, how: Picking, draws: Sequence[float]
-    ) -> Chain:
+    ) -> ChainGuesses:
         """Feeds ids [1 or 2] behind the cache and makes guesses, each fed before the next is made;
         such a chain has to be held. Raises Problem when the device's memory is exhausted.
         """
