@@ -4,12 +4,14 @@ The numbers are a CPU's, in tensors that name another device. While a `Card` is 
 every operation, and notes each that would make the host wait for a real card, by what torch's CUDA
 code does: numbers asked for, sizes that depend on values, copies that block. Copies to the card
 that need not be waited for are free up to 64 KB, as CUDA's programming guide says of memory that is
-not pinned.
+not pinned; while something is recorded they are an error, as is whatever waits.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -75,6 +77,8 @@ class OnCard(Tensor):
     """A tensor that says that it is on the card; `held` has its numbers."""
 
     held: Tensor
+    is_number = False
+    """Whether it stands for a number of the host, which goes along with a kernel."""
 
     @staticmethod
     def __new__(cls, held: Tensor) -> OnCard:
@@ -115,6 +119,7 @@ class Card(TorchDispatchMode):
         self.done = 0
         """Operations given to the card, and how many of them are known to be done."""
         self._entered = 0
+        self._records = False
 
     def __enter__(self) -> Card:
         if not self._entered:
@@ -131,6 +136,15 @@ class Card(TorchDispatchMode):
         if not self._entered:
             torch._C._set_only_lift_cpu_tensors(False)
             torch.cuda._lazy_init = self._lazy_init
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """While it lasts, what no graph can hold raises RuntimeError."""
+        self._records = True
+        try:
+            yield
+        finally:
+            self._records = False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -154,7 +168,11 @@ class Card(TorchDispatchMode):
         def shown(value: Any) -> Any:
             if not isinstance(value, Tensor) or not here:
                 return value
-            return known[id(value)] if id(value) in known else OnCard(value)
+            if id(value) in known:
+                return known[id(value)]
+            made = OnCard(value)
+            made.is_number = name == "scalar_tensor"
+            return made
 
         with torch.inference_mode(False):  # else torch counts versions of what has none
             return pytree.tree_map(shown, answer)
@@ -166,6 +184,8 @@ class Card(TorchDispatchMode):
             self.kernels[name] += 1
             self.given += 1
         why = _why_waited(name, args, kwargs, mine=mine, here=here)
+        if self._records and (why or _comes_from_host(name, args, here=here)):
+            raise RuntimeError(f"{name}: {why or 'a copy from the host'}, while it is recorded")
         if why:
             self.waits.append(f"{name}: {why}")
             self.done = self.given
@@ -232,19 +252,40 @@ def _why_copy_waits(source: Tensor, *, there: bool, free: bool) -> str:
         return ""
     if there:
         return "numbers come home"
-    if not free and source.dim():
+    if not free:
         return "a copy from the host that blocks"
     staged = source.numel() * source.element_size() <= _STAGED
     return "" if staged else "a copy from the host, too long to be taken along"
 
 
+def _comes_from_host(name: str, args: Any, *, here: bool) -> bool:
+    """Whether it copies numbers of the host to the card."""
+    if name not in ("_to_copy", "copy_") or not here:
+        return False
+    source = args[0] if name == "_to_copy" else args[1]
+    return not isinstance(source, OnCard) and source.numel() > 0
+
+
 def _why_index_waits(name: str, args: Any) -> str:
-    """Truths as an index are counted first, and what lies on the host is copied, and waited for."""
+    """Truths as an index are counted first, but where one number is set by them; what lies on the
+    host is copied, and waited for.
+    """
     places = [place for place in args[1] if place is not None]
+    given = None if name == "index" else args[2]
+    number = given is not None and not given.dim() and _is_of_host(given)
+    adds = len(args) > 3 and args[3]
+    if number and not adds and len(places) == 1 and _is_truths_there(places[0]):
+        return ""  # torch fills by a mask
     if any(place.dtype in (torch.bool, torch.uint8) for place in places):
         return "truths as an index"
     if any(not isinstance(place, OnCard) for place in places):
         return "an index from the host"
-    if name != "index" and not args[2].dim():
-        return "a value from the host"
-    return ""
+    return "a value from the host" if number else ""
+
+
+def _is_of_host(value: Tensor) -> bool:
+    return not isinstance(value, OnCard) or value.is_number
+
+
+def _is_truths_there(place: Tensor) -> bool:
+    return isinstance(place, OnCard) and place.dtype in (torch.bool, torch.uint8)

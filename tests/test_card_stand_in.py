@@ -25,6 +25,14 @@ WAITING = {
     "a number set by index": lambda x: x.__setitem__(x.long() - 1, 1.0),
     "counts to repeat by": lambda x: x.repeat_interleave(x.long()),
     "a copy that blocks": lambda x: torch.ones(3).to(CARD),
+    "a number made a tensor there": lambda x: torch.tensor(5, device=CARD),
+    "a number's tensor": lambda x: torch.tensor(5.0).to(CARD),
+    "a number's tensor copied": lambda x: x[0].copy_(torch.tensor(5.0)),
+    "tensors set where it is true": lambda x: x.__setitem__(x > 1, x[1:].clone()),
+    "a tensor there set where it is true": lambda x: x.__setitem__(x > 1, x[1].clone()),
+    "a number added where it is true": lambda x: x.index_put_(
+        (x > 1,), torch.tensor(1.0), accumulate=True
+    ),
     "a tensor made there": lambda x: torch.tensor([1, 2], device=CARD),
     "a copy that is long": lambda x: torch.ones(16385).to(CARD, non_blocking=True),
 }
@@ -39,6 +47,9 @@ FREE = {
     "a tensor set by index": lambda x: x.__setitem__(x.long() - 1, x + 1),
     "index_fill": lambda x: x.index_fill_(0, x.long() - 1, 1.0),
     "a number set in a slice": lambda x: x.__setitem__(slice(1, 3), 1.0),
+    "a number set where it is true": lambda x: x.__setitem__(x > 1, 1.0),
+    "a number filled in": lambda x: x.fill_(2.0) + 3.0,
+    "a tensor there set by index": lambda x: x.__setitem__(x.long() - 1, x[0].clone()),
     "where of three": lambda x: torch.where(x > 1, x, 0.0),
     "sort": lambda x: torch.sort(x).values.cumsum(0),
     "repeated": lambda x: x.repeat_interleave(2),
@@ -63,6 +74,27 @@ def test_what_waits_is_seen(card, name):
 def test_what_does_not_wait_is_not(card, name):
     FREE[name](OnCard(torch.tensor([1.0, 2.0, 3.0])))
     assert card.waits == []
+
+
+@pytest.mark.parametrize("name", ["numbers of the host", "64 KB"])
+def test_what_comes_from_the_host_cannot_be_recorded(card, name):
+    x = OnCard(torch.tensor([1.0, 2.0, 3.0]))
+    with pytest.raises(RuntimeError, match="while it is recorded"), card.recording():
+        FREE[name](x)
+    FREE[name](x)
+    assert card.waits == []
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_what_waits_cannot_be_recorded(card, name):
+    with pytest.raises(RuntimeError, match="while it is recorded"), card.recording():
+        WAITING[name](OnCard(torch.tensor([1.0, 2.0, 3.0])))
+
+
+def test_whatever_else_does_not_wait_can_be_recorded(card):
+    for name in FREE.keys() - {"numbers of the host", "64 KB"}:
+        with card.recording():
+            FREE[name](OnCard(torch.tensor([1.0, 2.0, 3.0])))
 
 
 def test_answers_are_those_of_the_numbers(card):

@@ -19,6 +19,7 @@ from app.decoding.proposers import Surroundings, make_proposer
 from app.library.preflight import check
 from app.models.early_exit import EarlyExit
 from app.models.fixed.passes import Passes
+from app.models.fixed.recorder import Recorder
 from app.models.language_model import LanguageModel
 from app.models.loaded_mtp import LoadedMtp
 from app.models.pair import DraftWidths
@@ -55,9 +56,10 @@ class WholeLanes:
         *,
         stop: DraftStop | None = None,
         chained: bool = False,
+        recorder: Callable[[], Recorder] | None = None,
     ) -> tuple[Proposer, Sessions]:
         """The proposer of a method, made as a run makes it, and the sessions that it asks; where
-        guesses are to be `chained`, they read in passes of fixed shape.
+        guesses are to be `chained`, they read in passes of fixed shape, recorded with a `recorder`.
         """
         target, draft, beside = self.model(1), None, None
         more: dict[str, Any] = {}
@@ -77,7 +79,7 @@ class WholeLanes:
             draft = self.model(1, noise=0.05)
         for model in (target, draft) if chained else ():
             if model is not None:
-                model.passes = Passes("fixed")
+                model.passes = Passes("graphs" if recorder else "fixed", recorder=recorder)
         around = Surroundings(
             sampling=sampling,
             end_ids=(62, 63),

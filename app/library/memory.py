@@ -37,9 +37,13 @@ _MOST_ROWS = 64
 """Rows that a pass of fixed shape has at most."""
 _DRAFT_ROWS = 2
 """Rows of a draft model's passes in a round, at most."""
-_GRAPHS = 96 << 20
-"""What a model's captured graphs take, the numbers between their steps, and what libraries take
-for themselves while they are captured. Not measured yet."""
+_GRAPHS = 64 << 20
+"""What a session's captured graphs take, and the numbers between their steps. Not measured yet."""
+_WORKSPACE = 32 << 20
+"""What cuBLAS takes for itself on the stream of a session's graphs: so much from compute capability
+9.0 on, and 8.5 MiB before, as torch's `getChosenWorkspaceSize` has it."""
+_FOUR_BIT = ("nf4", "fp4")
+"""Precisions whose passes of several rows make a linear layer's weights anew in 16 bits."""
 LONGEST_CHAIN = 16
 """Guesses of a chain that is captured as a whole, at most: each takes time and memory to record."""
 _LAWS_OF_A_GUESS = 4
@@ -300,19 +304,28 @@ def _caches(plan: Plan) -> tuple[int, int]:
 
 
 def _captured(plan: Plan) -> tuple[int, int]:
-    """What graphs of the target and of what guesses take: memory of their own, the logits that each
-    width leaves behind, which are fewer than twice those of the widest, and the laws of chains.
+    """What graphs of the target and of what guesses take: those of every session that is open at
+    once, and the laws of chains.
     """
     lanes = 2 if plan.baseline and plan.at_once else 1
     mine, ahead = 0, 0
     if plan.captures(plan.device):
-        mine = _GRAPHS + lanes * _left_behind(plan.target, plan.precision, plan.rows)
+        mine = lanes * _graphs(plan.target, plan.precision, plan.rows)
     if plan.drafter == "model" and plan.draft is not None and plan.captures(plan.drafts_on):
-        ahead = _GRAPHS + _left_behind(plan.draft, plan.draft_precision, _DRAFT_ROWS)
-        ahead += _chained(plan)
+        ahead = _graphs(plan.draft, plan.draft_precision, _DRAFT_ROWS) + _chained(plan)
     if plan.drafter == "head" and plan.head is not None and plan.captures(plan.device):
-        mine += _GRAPHS + _chained(plan)
+        mine += _GRAPHS + _WORKSPACE + _chained(plan)
     return mine, ahead
+
+
+def _graphs(size: ModelSize, precision: Precision, rows: int) -> int:
+    """What the graphs of one session of a model take, which have a pool and a stream of their own,
+    with the logits that each width leaves behind: fewer than twice those of the widest.
+    """
+    shape = size.shape
+    widest = shape.hidden * max(shape.intermediate, shape.heads * shape.head_size)
+    unpacked = 2 * widest if (size.held or precision) in _FOUR_BIT else 0
+    return _GRAPHS + _WORKSPACE + unpacked + _left_behind(size, precision, rows)
 
 
 def _chained(plan: Plan) -> int:

@@ -104,7 +104,10 @@ class HeadSession(PairsSession):
         if room is None or room.recorder is None:
             return
         start, whole = min(behind, self._capacity), room.memory.room
-        room.prepare_feeds(max(counts, default=0) + 1, max(start - 1, 0), advance)
+        failed = room.prepare_feeds(max(counts, default=0) + 1, max(start - 1, 0), advance)
+        passes = self._head.target.passes
+        if failed:
+            passes.note(f"the head's pairs eagerly: {failed}")
         room.tell(start, torch.zeros_like(room.feature))
         shapes = [
             ChainShape(count, keys, how)
@@ -112,7 +115,9 @@ class HeadSession(PairsSession):
             if count <= LONGEST and start + count <= self._capacity + 1
             for keys in keys_between(start + count, room.capacity + 1, whole)
         ]
-        room.guesses.prepare(shapes, advance)
+        failed = room.guesses.prepare(shapes, advance)
+        if failed:
+            passes.note(f"the head's chains one by one: {failed}")
 
     @property
     def _room(self) -> HeadRoom | None:
@@ -124,6 +129,7 @@ class HeadSession(PairsSession):
         """A room of its own, where the target's passes are of fixed shape."""
         head, passes = self._head, self._head.target.passes
         if passes.mode == "eager":
+            head.rooms.clear()
             return None
         return head.rooms.cache(
             capacity, None, lambda: HeadRoom(head, capacity, passes.new_recorder())

@@ -33,8 +33,8 @@ def needed_bytes(
     precision: Precision,
     device: torch.device,
 ) -> int:
-    """What the bench takes at its peak: both models, their caches, and on a CPU that packs its
-    layers the target once more, as transformers runs it.
+    """What the bench takes at its peak: both models, the caches of both lanes, and on a CPU that
+    packs its layers the target once more, as transformers runs it.
     """
     size = _sized(target)
     plan = Plan(
@@ -47,7 +47,6 @@ def needed_bytes(
         tokens=PROMPT + wanted.tokens,
         draft_length=wanted.draft_length,
         passes=wanted.passes,
-        at_once=False,
     )
     again = device.type == "cpu" and precision in PACKS
     held = sum(part.total for part in estimate(plan))

@@ -23,6 +23,7 @@ from app.decoding.sampling import warp
 from app.decoding.verifiers import make_verifier
 from app.library.head_folder import check_head
 from app.models.fixed.chain import as_chain
+from app.models.fixed.memory import PlacedLayer
 from app.models.fixed.passes import Passes
 from app.models.fixed.reader import FixedReader
 from app.models.loaded_head import LoadedHead
@@ -376,8 +377,33 @@ def test_guesses_are_made_one_by_one_where_no_chain_could_be_recorded(pair):
     alone, *_ = texts("fixed", *pair, sampling=Sampling(), length=4, chained=False)
     assert told(found) == told(alone)
     assert reader.asked > reader.made == 0
-    assert passes.mode == "graphs"
+    assert passes.said == "captured graphs; chains one by one: they cannot be captured (too long)"
     assert tapes.replayed > len(found.rounds)
+    with passes.kept():
+        pass
+    assert passes.said == "captured graphs"  # the next run tries again
+
+
+def test_a_head_whose_chains_cannot_be_recorded_says_so():
+    target = tiny_llama(1)
+    head = tiny_head(target, hears=0.3)
+    target.passes, _ = taped(Refuses)
+    session = head.open(head.open_target(CAPACITY), CAPACITY)
+    how = HeadPicking(Sampling(), 64, head.ids)
+    session.prepare_chain([4], how, behind=0, advance=lambda done, total: None)
+    assert target.passes.said == (
+        "captured graphs; the head's chains one by one: they cannot be captured (too long)"
+    )
+
+
+def test_a_memory_is_aimed_at_places_no_longer_than_it_is_asked_to_be():
+    layer = PlacedLayer(64)
+    ones = torch.ones(1, 1, 2, 4)
+    layer.update(ones, ones)
+    with pytest.raises(RuntimeError, match="midway"), layer.aimed(torch.tensor([5, 6]), 16):
+        raise RuntimeError("midway")
+    keys, _ = layer.update(ones, ones)
+    assert keys.shape[2] == 4  # behind the others, as ever
 
 
 def test_a_chains_seconds_are_the_drafts_and_its_guesses_count_if_it_is_given_up(pair):

@@ -106,6 +106,52 @@ def test_a_chain_of_guesses_waits_for_nothing(card, lanes, method, sampling):
     assert within == [(True, [])] * len(within) != []
 
 
+class Recorder:
+    """Records on the card that is stood in for, which refuses what no graph can hold."""
+
+    def __init__(self, card):
+        self._card = card
+        self.recorded = self.replayed = 0
+
+    def record(self, run):
+        run()
+        with self._card.recording():
+            run()
+        self.recorded += 1
+
+        def replay():
+            self.replayed += 1
+            run()
+
+        return replay
+
+
+@pytest.mark.parametrize("sampling", [SAMPLINGS[0], DRAWN])
+@pytest.mark.parametrize("method", ["draft-model", "head"])
+def test_passes_and_chains_are_recorded_without_waiting_or_copying(card, lanes, method, sampling):
+    made = []
+
+    def recorder():
+        made.append(Recorder(card))
+        return made[-1]
+
+    proposer, both = lanes.guessing(method, sampling, chained=True, recorder=recorder)
+
+    def advance(done, total):
+        pass
+
+    role = proposer.chains.role
+    for one in {"target", role} - {"head"}:
+        both.prepare(one, 4, behind=len(PROMPT) - 1, advance=advance)
+    both.prepare_chain(role, [3], proposer.picking(), behind=len(PROMPT) - 1, advance=advance)
+    for one in {"target", role} - {"head"}:
+        assert both._sessions[one]._model._passes.said == "captured graphs"
+    rounds = waits_of_rounds(card, proposer, both, sampling=sampling)
+    assert [waits for _, waits in rounds] == [[HOME]] * len(rounds)
+    assert len(made) == 2
+    assert all(one.recorded > 1 and one.replayed > 2 for one in made)
+
+
 @pytest.mark.parametrize("sampling", SAMPLINGS[1:])
 def test_a_cascade_waits_once_more_for_each_of_its_passes(card, lanes, sampling):
     proposer, both = lanes.guessing("cascade", sampling)

@@ -10,6 +10,7 @@ from app.decoding.loop import decode
 from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.models.fixed.choice import choose_passes
+from app.models.fixed.recorder import watch_waits
 from app.models.pair import DraftWidths
 from app.run.identities import violations
 from app.run.metrics import counts
@@ -115,11 +116,11 @@ def test_nothing_waits_for_the_card_while_a_chain_is_made(kind, sampling):
     answer = reader.answer
 
     def strict(request):
-        torch.cuda.set_sync_debug_mode("error" if isinstance(request, Chain) else "default")
+        watch_waits("error" if isinstance(request, Chain) else "default")
         try:
             return answer(request)
         finally:
-            torch.cuda.set_sync_debug_mode("default")
+            watch_waits("default")
 
     reader.answer = strict
     for _ in run_lane(decode(lane(proposer, sampling)), reader, lambda: None):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from app.models.fixed.choice import choose_passes
+from app.models.fixed.recorder import watch_waits
 from app.models.session import Block, Session
 from app.models.warm import collect
 from toys import tiny_llama, wrapped
@@ -52,13 +53,13 @@ def test_no_captured_pass_waits_for_the_card(model):
     session.prepare(5)
     text = [1, 2, 3]
     session.read(text, rows=1)
-    torch.cuda.set_sync_debug_mode("error")
+    watch_waits("error")
     try:
         for step in range(4):
             block = Block([4, 5, 6, 7], device=model.device)
             session.read([*text, *range(8, 9 + step)], block, rows=5)
     finally:
-        torch.cuda.set_sync_debug_mode("default")
+        watch_waits("default")
 
 
 def test_graphs_and_their_memory_go_with_the_session(model):

@@ -15,6 +15,7 @@ from app.decoding.loop import decode
 from app.decoding.parcel import Parcel
 from app.decoding.verifiers import make_verifier
 from app.models.fixed.choice import choose_passes
+from app.models.fixed.recorder import watch_waits
 from app.run.methods import METHODS
 from app.run.rules import RULES
 from app.run.settings import Sampling
@@ -38,13 +39,6 @@ def lanes(tmp_path_factory):
     return WholeLanes(tmp_path_factory.mktemp("models"), CARD, lambda inner: inner.to(CARD))
 
 
-def watch(mode):
-    """Says what torch does where the host waits; it warns that it may not see every wait."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.cuda.set_sync_debug_mode(mode)
-
-
 @pytest.fixture
 def copies(monkeypatch):
     """How often each verdict on its way home waits; to wait elsewhere in a round is an error."""
@@ -52,18 +46,18 @@ def copies(monkeypatch):
 
     def allowed(parcel):
         before = torch.cuda.get_sync_debug_mode()
-        watch("warn")
+        watch_waits("warn")
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 return bring_home(parcel)
         finally:
             counted.append(sum("synchroniz" in str(one.message) for one in caught))
-            watch(before)
+            watch_waits(before)
 
     monkeypatch.setattr(Parcel, "bring_home", allowed)
     yield counted
-    watch("default")
+    watch_waits("default")
 
 
 def rounds_of(proposer, both, *, sampling, **changes):
@@ -82,8 +76,8 @@ def rounds_of(proposer, both, *, sampling, **changes):
     for event in run_lane(decode(lane), both, lambda: None):
         rounds += type(event).__name__ == "RoundCommitted"
         if type(event).__name__ == "FirstToken":
-            watch("error")
-    watch("default")
+            watch_waits("error")
+    watch_waits("default")
     return rounds
 
 

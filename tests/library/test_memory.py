@@ -195,8 +195,24 @@ def test_graphs_leave_the_logits_of_every_width_on_a_card(llama, draft_length, w
     graphs, both = estimate(plan)[0], estimate(msgspec.structs.replace(plan, baseline=True))[0]
     assert graphs.caches > eager.caches
     logits = 2 * width * llama.shape.vocabulary * 2
-    assert both.working - graphs.working == logits
-    assert graphs.working - eager.working - logits >= 64 << 20
+    of_a_session = graphs.working - eager.working
+    assert both.working - graphs.working == of_a_session  # a pool and a stream of its own
+    assert of_a_session - logits == (64 << 20) + (32 << 20)
+    in_turns = msgspec.structs.replace(plan, baseline=True, at_once=False)
+    assert estimate(in_turns)[0].working == graphs.working
+
+
+@pytest.mark.parametrize(("precision", "unpacked"), [("nf4", 2), ("fp4", 2), ("bf16", 0)])
+def test_graphs_of_four_bits_hold_the_largest_layer_unpacked(llama, precision, unpacked):
+    def of_graphs(held: str) -> int:
+        plan = Plan(target=llama, precision=held, tokens=100, device="cuda:0", baseline=False)
+        eager = estimate(msgspec.structs.replace(plan, passes="eager"))[0]
+        return estimate(plan)[0].working - eager.working
+
+    shape = llama.shape
+    assert shape.intermediate > shape.heads * shape.head_size
+    more = of_graphs(precision) - of_graphs("fp16")
+    assert more == unpacked * shape.hidden * shape.intermediate
 
 
 def test_graphs_of_a_draft_on_a_card_are_counted_there(llama):

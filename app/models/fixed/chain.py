@@ -15,10 +15,9 @@ from torch import Tensor
 from app.library.memory import LONGEST_CHAIN
 from app.models.fixed.fixed_pass import PassRows, fixed_pass
 from app.models.fixed.memory import PlacedLayers
-from app.models.fixed.recorder import Recorder, Run
+from app.models.fixed.recorder import Recorder, Run, record_all
 from app.models.machine import on_device
 from app.models.picking import ChainGuesses, Picked, Picking
-from app.run.problems import release_frames
 
 if TYPE_CHECKING:
     from app.models.language_model import LanguageModel
@@ -54,13 +53,12 @@ def guess_chain(
 
     Uses only tensors that stay where they are, as `fixed_pass`.
     """
-    rows = first.offsets[-1:] + 1  # those that are no padding
     read = fixed_pass(model, memory, first, keys=shape.keys, layers=None)
-    row = read.logits.index_select(0, rows - 1)[0]
+    row = read.logits.index_select(0, first.count - 1)[0]
     made = [shape.how.pick(row, draws[0])]
     for place in range(1, shape.guesses):
         step.ids.copy_(shape.how.fed(made[-1].token).reshape(1))
-        step.start.copy_((first.start + rows + (place - 1))[0])
+        step.start.copy_((first.start + first.count + (place - 1))[0])
         row = fixed_pass(model, memory, step, keys=shape.keys, layers=None).logits[0]
         made.append(shape.how.pick(row, draws[place]))
     return as_chain(made, shape.how)
@@ -81,7 +79,8 @@ class Chains:
     def __init__(self, compute: Compute, device: torch.device, recorder: Recorder | None) -> None:
         self._compute = compute
         self._recorder = recorder
-        self._failed = False
+        self._failed = ""
+        """Why no more can be recorded."""
         self._recorded: dict[ChainShape, tuple[Run, ChainGuesses]] = {}
         self._left: dict[Picking, ChainGuesses] = {}
         """Where chains leave what they yield, by how it is taken: rows for the longest of them."""
@@ -105,19 +104,15 @@ class Chains:
         laws = None if left.laws is None else left.laws.clone()
         return ChainGuesses(left.ids.clone(), left.fed.clone(), laws, left.peaks.clone())
 
-    def prepare(self, shapes: Sequence[ChainShape], advance: Callable[[int, int], None]) -> None:
-        """Records these, the longest first, as far as they are not held; what cannot be recorded
-        ends it, and is not tried again. Raises what `advance` does.
+    def prepare(self, shapes: Sequence[ChainShape], advance: Callable[[int, int], None]) -> str:
+        """Records these, the longest first, as far as they are not held. What cannot be recorded
+        ends it, and is not tried again: why, or empty. Raises what `advance` does.
         """
         wanted = sorted({one for one in shapes if not self.holds(one)}, key=_longest_first)
-        for done, shape in enumerate([] if self._failed else wanted):
-            advance(done, len(wanted))
-            try:
-                self._record(shape)
-            except Exception as error:  # a model's code may do anything that a graph cannot hold
-                release_frames(error)
-                self._failed = True
-                return
+        if wanted and not self._failed:
+            failed = record_all(wanted, self._record, advance)
+            self._failed = failed.reason if failed else ""
+        return self._failed
 
     def _record(self, shape: ChainShape) -> None:
         assert self._recorder is not None

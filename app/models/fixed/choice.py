@@ -19,7 +19,8 @@ def choose_passes(
     model: LanguageModel, wanted: PassKind, *, ask: Callable[[], None] = lambda: None
 ) -> None:
     """Lets the model's sessions compute their passes as it is wanted, where that is proved; else
-    eagerly, with the reason. What was chosen for the same wish before stays.
+    eagerly, with the reason. What was chosen for the same wish before stays, unless it was for
+    lack of what others had taken.
 
     Raises what `ask` does, which is asked before each recording.
     """
@@ -35,7 +36,8 @@ def choose_passes(
         return
     passes = Passes("graphs" if recorder else "fixed", recorder=recorder, asked=wanted)
     held = prove_passes(model, passes, ask=ask).holds
-    model.passes = passes if held else Passes(reason=passes.reason, asked=wanted)
+    asked = None if passes.for_now else wanted
+    model.passes = passes if held else Passes(reason=passes.reason, asked=asked)
 
 
 def _why_not(model: LanguageModel, *, recorded: bool) -> str:

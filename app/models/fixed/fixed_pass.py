@@ -34,6 +34,8 @@ class PassRows:
         """The tokens fed, [w]; padded rows hold any that can be read."""
         self.start = torch.zeros((), dtype=torch.long, device=device)
         """How many tokens are held before the pass, []."""
+        self.count = torch.full((1,), width, device=device)
+        """How many rows are no padding, [1]."""
         self.offsets = torch.arange(width, device=device)
         """Each row's position behind the start, [w]; those of padded rows repeat the last one."""
         self.lineage = _chain(width, device)
@@ -56,6 +58,7 @@ class PassRows:
         elif self._form != rows:
             torch.arange(self.width, out=self.offsets)
             self.offsets.clamp_(max=rows - 1)
+            self.count.fill_(rows)
             if isinstance(self._form, Tree):
                 self.lineage.copy_(_chain(self.width, self.ids.device))
             self._form = rows
@@ -65,6 +68,7 @@ class PassRows:
         before = rows - len(tree.parents)
         self.offsets[:rows].copy_(tree.places(start, start + rows) - start)
         self.offsets[rows:] = 0
+        self.count.fill_(rows)
         self.lineage.copy_(_chain(self.width, self.ids.device))
         self.lineage[rows:, :rows] = False
         self.lineage[before:rows, before:rows] = tree.lineage

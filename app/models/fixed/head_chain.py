@@ -66,9 +66,9 @@ class HeadRoom(Room):
         self.memory.set_length(start + len(ids))
         return True
 
-    def prepare_feeds(self, rows: int, start: int, advance: Advance) -> None:
-        """Records the feeds of up to so many pairs behind the first `start` and more. Raises what
-        `advance` does.
+    def prepare_feeds(self, rows: int, start: int, advance: Advance) -> str:
+        """Records the feeds of up to so many pairs behind the first `start` and more; why not, or
+        empty. Raises what `advance` does.
         """
         shapes = []
         for width in widths_up_to(rows):
@@ -76,9 +76,10 @@ class HeadRoom(Room):
             if start <= last:
                 keys = keys_between(start + width, last + width, self.memory.room)
                 shapes += [FeedShape(width, number) for number in keys]
-        if self.recorder is not None:
-            self.start.fill_(start)
-            self.feeds.prepare(shapes, self.recorder, advance)
+        if self.recorder is None:
+            return ""
+        self.start.fill_(start)
+        return self.feeds.prepare(shapes, self.recorder, advance)
 
     def tell(self, start: int, feature: Tensor) -> None:
         """Tells of a chain behind so many pairs, and of the feature [1, hidden] behind them."""

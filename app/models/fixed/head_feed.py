@@ -11,9 +11,8 @@ from torch import Tensor
 
 from app.models.attention import attend, rotate
 from app.models.fixed.memory import PlacedLayer
-from app.models.fixed.recorder import Recorder, Run
+from app.models.fixed.recorder import Recorder, Run, record_all
 from app.models.session import Advance
-from app.run.problems import release_frames
 
 if TYPE_CHECKING:
     from app.models.loaded_head import LoadedHead
@@ -52,9 +51,8 @@ def feed_pairs(
     query, key, value = module.vectors(x)
     cosines, sines = (table.index_select(0, positions) for table in rotation)
     query, key = rotate(query, cosines, sines), rotate(key, cosines, sines)
-    layer.aim(places, keys)
-    held = layer.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
-    layer.aim(None, 0)
+    with layer.aimed(places, keys):
+        held = layer.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
     hidden = torch.arange(keys, device=places.device)[None] > places[:, None]
     mask = torch.zeros(hidden.shape, dtype=x.dtype, device=places.device)
     mask.masked_fill_(hidden, float("-inf"))
@@ -96,7 +94,8 @@ class HeadFeeds:
         """
         self._head, self._layer, self._rotation = head, layer, rotation
         self._start, self._feature = start, feature
-        self._failed = False
+        self._failed = ""
+        """Why no more can be recorded."""
         self._told: dict[int, _Told] = {}
         self._recorded: dict[FeedShape, Run] = {}
 
@@ -110,21 +109,17 @@ class HeadFeeds:
         self._start.fill_(start)
         self._recorded[shape]()
 
-    def prepare(self, shapes: Sequence[FeedShape], recorder: Recorder, advance: Advance) -> None:
-        """Records these, as far as they are not held; what cannot be recorded ends it, and is not
-        tried again. Raises what `advance` does.
+    def prepare(self, shapes: Sequence[FeedShape], recorder: Recorder, advance: Advance) -> str:
+        """Records these, as far as they are not held. What cannot be recorded ends it, and is not
+        tried again: why, or empty. Raises what `advance` does.
         """
         wanted = [shape for shape in shapes if not self.holds(shape)]
-        for done, shape in enumerate([] if self._failed else wanted):
-            advance(done, len(wanted))
-            try:
-                self._record(shape, recorder)
-            except Exception as error:  # a head's code may do anything that a graph cannot hold
-                release_frames(error)
-                self._failed = True
-                return
+        if wanted and not self._failed:
+            failed = record_all(wanted, partial(self._record, recorder), advance)
+            self._failed = failed.reason if failed else ""
+        return self._failed
 
-    def _record(self, shape: FeedShape, recorder: Recorder) -> None:
+    def _record(self, recorder: Recorder, shape: FeedShape) -> None:
         if shape.width not in self._told:
             wide = max(len(self._head.layers), 1) * self._head.target.hidden
             self._told[shape.width] = _Told(shape.width, wide, self._feature)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -39,9 +39,14 @@ class PlacedLayer(FixedLayer):
             self.keys.zero_()
             self.values.zero_()
 
-    def aim(self, places: Tensor | None, keys: int) -> None:
-        """Where the next pass writes, [w], and over how many keys it sums; None: as ever."""
+    @contextmanager
+    def aimed(self, places: Tensor, keys: int) -> Iterator[None]:
+        """While it lasts, passes write at these places, [w], and sum over so many keys."""
         self._places, self._keys = places, keys
+        try:
+            yield
+        finally:
+            self._places, self._keys = None, 0
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
@@ -87,13 +92,10 @@ class PlacedLayers:
     @contextmanager
     def aimed(self, places: Tensor, keys: int) -> Iterator[SequenceCache]:
         """The layers as a cache that writes at these places, [w], while it lasts."""
-        for layer in self.layers:
-            layer.aim(places, keys)
-        try:
-            yield SequenceCache(self.inner, fixed=True)
-        finally:
+        with ExitStack() as stack:
             for layer in self.layers:
-                layer.aim(None, 0)
+                stack.enter_context(layer.aimed(places, keys))
+            yield SequenceCache(self.inner, fixed=True)
 
     def set_length(self, length: int) -> None:
         """How many tokens are held now."""

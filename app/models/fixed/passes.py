@@ -41,13 +41,27 @@ class Passes:
         self.asked = asked
         self._given_up: tuple[Mode, str] | None = None
         """What they were until the run that is being made."""
+        self._notes: list[str] = []
         self.rooms = Rooms()
         self._recorder = recorder
 
     @property
     def said(self) -> str:
         """The way, as it is named on screen and in reports."""
-        return f"{_SAID[self.mode]}: {self.reason}" if self.reason else _SAID[self.mode]
+        way = f"{_SAID[self.mode]}: {self.reason}" if self.reason else _SAID[self.mode]
+        return way if self.mode == "eager" else "; ".join([way, *self._notes])
+
+    @property
+    def for_now(self) -> bool:
+        """Whether passes are eager only until what is kept for a run is let go of."""
+        return self._given_up is not None
+
+    def note(self, what: str) -> None:
+        """Has it said what is computed in another way, and why, until what is kept for a run is
+        let go of.
+        """
+        if what not in self._notes:
+            self._notes.append(what)
 
     def reader(
         self, model: LanguageModel, layers: tuple[int, ...] | None = None
@@ -61,8 +75,10 @@ class Passes:
 
     def fall_back(self, reason: str, *, for_now: bool = False) -> None:
         """From now on all passes are eager, also those of sessions that are open; `for_now` until
-        what is kept for a run is let go of.
+        what is kept for a run is let go of. What is recorded in rooms that no one is in is let go
+        of at once.
         """
+        self.rooms.clear()
         if for_now:
             self._given_up = (self.mode, self.reason)
         self.mode, self.reason = "eager", reason
@@ -74,5 +90,6 @@ class Passes:
             with self.rooms.kept():
                 yield
         finally:
+            self._notes.clear()
             if self._given_up is not None:
                 (self.mode, self.reason), self._given_up = self._given_up, None

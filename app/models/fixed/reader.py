@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from app.models.exhausted import is_out_of_memory, memory_guard
+from app.models.exhausted import memory_guard
 from app.models.fixed.chain import FIRST, LONGEST, Chains, ChainShape, guess_chain
 from app.models.fixed.fixed_pass import Answer
+from app.models.fixed.recorder import record_all
 from app.models.fixed.room import Room, RoomCache, Shape
 from app.models.fixed.shapes import LARGEST, is_prompt, keys_between, widths_up_to
+from app.models.machine import release_memory
 from app.models.picking import ChainGuesses, Picking
 from app.models.tree import Tree
-from app.run.problems import Cancelled, release_frames
 
 if TYPE_CHECKING:
     from app.models.fixed.passes import Passes
@@ -123,18 +124,12 @@ class FixedReader:
         start = min(max(cache.length, behind), cache.room.capacity - 1)
         shapes = _shapes(cache.room, start, rows, layers)
         wanted = [one for one in shapes if not cache.room.holds(one)]
-        for done, shape in enumerate(wanted):
-            advance(done, len(wanted))
-            try:
-                self._record(cache.room, shape, start)
-            except Cancelled:
-                raise
-            except Exception as error:  # a model's code may do anything that a graph cannot hold
-                exhausted = is_out_of_memory(error)
-                self._passes.fall_back(_reason(error, exhausted), for_now=exhausted)
-                release_frames(error)
-                cache.room.forget()
-                return
+        record = partial(self._record, cache.room, start)
+        failed = record_all(wanted, record, advance, what="its passes")
+        if failed:
+            self._passes.fall_back(failed.reason, for_now=failed.for_now)
+            cache.room.forget()
+            release_memory()
 
     def holds_chain(self, cache: RoomCache, length: int, count: int, how: Picking) -> bool:
         """Whether a chain of so many guesses can be made now behind so many tokens of a text."""
@@ -179,14 +174,16 @@ class FixedReader:
         rows = room.rows(FIRST)
         rows.load(rows.ids[:1].clone(), start)
         shapes = [shape for count in counts for shape in _chain_shapes(room, start, count, how)]
-        self._chains(room).prepare(shapes, advance)
+        failed = self._chains(room).prepare(shapes, advance)
+        if failed:
+            self._passes.note(f"chains one by one: {failed}")
 
     def _chains(self, room: Room) -> Chains:
         first, step = room.rows(FIRST), room.rows(1)
         return room.chains(partial(guess_chain, self._model, room.memory, first, step))
 
     @torch.inference_mode()
-    def _record(self, room: Room, shape: Shape, start: int) -> None:
+    def _record(self, room: Room, start: int, shape: Shape) -> None:
         room.record(self._model, shape, start)
 
 
@@ -212,11 +209,3 @@ def _chain_shapes(room: Room, start: int, count: int, how: Picking) -> list[Chai
     if ends[0] > ends[1] or count > LONGEST:
         return []
     return [ChainShape(count, keys, how) for keys in keys_between(*ends, room.memory.room)]
-
-
-def _reason(error: Exception, exhausted: bool) -> str:
-    """Why nothing could be recorded, in words."""
-    if exhausted:
-        return "no memory for its graphs"
-    said = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
-    return f"its passes cannot be captured ({said})"

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
+
+from app.models.exhausted import is_out_of_memory
+from app.models.fixed.capture_stream import CaptureStream, NoFreeStreamError
+from app.models.machine import release_memory
+from app.run.problems import Cancelled, release_frames
+
+_Shape = TypeVar("_Shape")
 
 Run = Callable[[], None]
 """Computes something from tensors into tensors, all of which stay where they are."""
@@ -26,15 +33,14 @@ class Recorder(Protocol):
 
 
 class CudaGraphs:
-    """Graphs of one card, which share a pool of memory.
+    """Graphs of one card, which share a stream of their own and a pool of memory.
 
-    Only one of them may be replayed at a time. The pool is given back with the last graph.
+    Only one of them may be replayed at a time. Both are given back with the last graph.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._stream = _recording_stream(device)
-        self._pool: Any = torch.cuda.graph_pool_handle()
+        self._own: CaptureStream | None = None
 
     def record(self, run: Run) -> Run:
         """As the protocol says. A run that would wait for the card is refused before anything is
@@ -43,27 +49,65 @@ class CudaGraphs:
         """
         before = torch.cuda.current_stream(self._device)
         with torch.cuda.device(self._device), torch.cuda.stream(before):
-            self._warm(run)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(
-                graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
-            ):
-                run()
-            graph.replay()  # the first one takes it to the card
-        replay: Run = graph.replay
+            own = self._own = self._own or CaptureStream(self._device)
+            _warm(run, own.stream, before)
+            replay = own.capture(run)
+            replay()  # the first one takes it to the card
         return replay
 
-    def _warm(self, run: Run) -> None:
-        """Lets libraries choose their kernels and take their own memory, on the stream that is
-        recorded.
-        """
-        current = torch.cuda.current_stream(self._device)
-        self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
+
+class NotRecorded(NamedTuple):
+    """Why something could not be recorded, in words."""
+
+    reason: str
+    for_now: bool
+    """Whether it may be possible later: where others had taken what it needs."""
+
+
+def record_all(
+    shapes: Sequence[_Shape],
+    record: Callable[[_Shape], None],
+    advance: Callable[[int, int], None],
+    *,
+    what: str = "they",
+) -> NotRecorded | None:
+    """Records one shape after the other; the first that cannot be recorded ends it, and the reason
+    names them as `what`.
+
+    Raises what `advance` does, which is told before each how many are done, and of how many.
+    """
+    for done, shape in enumerate(shapes):
+        advance(done, len(shapes))
+        try:
+            record(shape)
+        except Cancelled:
+            raise
+        except Exception as error:  # a model's code may do anything that a graph cannot hold
+            found = _why(error, what)
+            release_frames(error)
+            release_memory()
+            return found
+    return None
+
+
+def _why(error: Exception, what: str) -> NotRecorded:
+    if is_out_of_memory(error):
+        return NotRecorded("no memory for its graphs", for_now=True)
+    said = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
+    taken = isinstance(error, NoFreeStreamError)
+    return NotRecorded(f"{what} cannot be captured ({said})", for_now=taken)
+
+
+def _warm(run: Run, stream: Any, current: Any) -> None:
+    """Lets libraries choose their kernels and take their own memory, on the stream that is
+    recorded.
+    """
+    stream.wait_stream(current)
+    with torch.cuda.stream(stream):
+        run()
+        with _no_waiting():
             run()
-            with _no_waiting():
-                run()
-        current.wait_stream(self._stream)
+    current.wait_stream(stream)
 
 
 def recorder_for(device: torch.device) -> Callable[[], Recorder] | None:
@@ -71,27 +115,21 @@ def recorder_for(device: torch.device) -> Callable[[], Recorder] | None:
     return partial(CudaGraphs, device) if device.type == "cuda" else None
 
 
-@cache
-def _recording_stream(device: torch.device) -> Any:
-    """The stream that all graphs of a card are recorded on: cuBLAS keeps memory of its own, tens of
-    MB, for every stream that it has worked on.
-    """
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-
-
 @contextmanager
 def _no_waiting() -> Iterator[None]:
     """Whatever would wait for the card raises RuntimeError."""
     before = torch.cuda.get_sync_debug_mode()
-    _watch_waits("error")
     try:
+        watch_waits("error")
         yield
     finally:
-        _watch_waits(before)
+        watch_waits(before)
 
 
-def _watch_waits(mode: int | str) -> None:
-    """Says what torch does where the host waits; it warns once that it may not see every wait."""
+def watch_waits(mode: int | str) -> None:
+    """Says what torch does where the host waits. It warns once that it may not see every wait, when
+    the mode is set already: that is no error, whatever warnings are.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.cuda.set_sync_debug_mode(mode)

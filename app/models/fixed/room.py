@@ -183,6 +183,10 @@ class Rooms:
             if not self._keepers:
                 self._free.clear()
 
+    def clear(self) -> None:
+        """Lets go of those that are free, with all that is recorded in them."""
+        self._free.clear()
+
     def cache(
         self, capacity: int, layers: tuple[int, ...] | None, make: Callable[[], Room]
     ) -> RoomCache:

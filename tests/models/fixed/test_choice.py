@@ -179,6 +179,30 @@ def test_lacking_memory_is_tried_again_in_the_next_run():
     assert passes.said == "captured graphs"
 
 
+def test_what_others_had_taken_memory_from_is_proved_again(card, monkeypatch):
+    card(Full)
+    model = tiny_llama()
+    choose_passes(model, "auto")
+    assert model.passes.said == "eager: no memory for its graphs"
+    card(Tape)
+    choose_passes(model, "auto")
+    assert model.passes.said == "captured graphs"
+
+
+def test_rooms_that_no_one_is_in_go_where_memory_is_short():
+    tapes, model = Tapes(Full), tiny_llama()
+    passes = Passes("graphs", recorder=tapes)
+    with passes.kept():
+        first, second = (Session(FixedReader(model, passes), 64) for _ in range(2))
+        first.prepare(1)
+        free = weakref.ref(first._cache.room)
+        del first
+        assert free() is not None
+        second.prepare(5)
+        assert passes.mode == "eager"
+        assert free() is None
+
+
 def test_a_pass_that_was_not_recorded_beforehand_is_read_eagerly():
     tapes = Tapes()
     passes = Passes("graphs", recorder=tapes)

@@ -7,6 +7,7 @@ import torch
 import transformers
 
 from app.models.early_exit import EarlyExit
+from app.models.fixed.fixed_pass import PassRows
 from app.models.fixed.passes import Passes
 from app.models.fixed.proof import prove_passes
 from app.models.fixed.reader import FixedReader
@@ -125,6 +126,14 @@ def test_features_are_those_of_eager_passes(layers, mode):
     mine, theirs = (one.features[: fixed.held] for one in (fixed, eager))
     assert mine.shape == theirs.shape == (fixed.held, 32 * max(len(layers), 1))
     assert torch.allclose(mine, theirs, atol=NEAR)
+
+
+def test_rows_that_are_no_padding_are_counted_whatever_was_told_before():
+    rows, tree = PassRows(4, torch.device("cpu")), Block()
+    tree.branch(torch.tensor([5, 6]), torch.tensor([-1, -1]), levels=1)
+    for count, form in ((4, None), (3, None), (3, tree.tree), (1, None), (2, tree.tree), (4, None)):
+        rows.load(torch.ones(count, dtype=torch.long), 7, form)
+        assert rows.count.tolist() == [count]
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "opt"])

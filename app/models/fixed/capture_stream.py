@@ -1,0 +1,88 @@
+"""The streams of a card that graphs are recorded on: each by one room only."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+_POOLED = 32
+"""Streams that torch hands out in turn for each card, again and again."""
+_in_use: set[int] = set()
+"""Handles of those that graphs have been recorded on which are still there."""
+_failed: list[Any] = []
+"""Graphs that could not be recorded. They stay: torch's allocator of pinned memory may go on asking
+them what is theirs, and their end would take the workspaces of their stream along.
+"""
+
+
+class NoFreeStreamError(RuntimeError):
+    """As many rooms are recorded as there are streams."""
+
+
+class CaptureStream:
+    """A stream that no one else records on, the graphs recorded on it, and their pool of memory.
+
+    torch gives the workspaces that libraries took on a stream back with any graph that was recorded
+    on it (`~CUDAGraph`, from 2.12), though others may write to them: so all graphs of a stream are
+    let go of together, and only then is it free for others.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        """Raises NoFreeStreamError."""
+        self.stream = _free_stream(device)
+        self.pool: Any = torch.cuda.graph_pool_handle()
+        self._graphs: list[Any] = []
+        _in_use.add(self.stream.cuda_stream)
+        ended = weakref.finalize(self, _let_go, self._graphs, self.stream.cuda_stream)
+        ended.atexit = False
+
+    def capture(self, run: Callable[[], None]) -> Callable[[], None]:
+        """Records a run on the current device, which is the stream's, and answers what repeats it.
+
+        Raises what torch and the run do.
+        """
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(
+                graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"
+            ):
+                run()
+        except BaseException:
+            _failed.append(graph)
+            _end_recording(self.pool)
+            self.pool = torch.cuda.graph_pool_handle()
+            raise
+        self._graphs.append(graph)
+        return partial(self._replay, len(self._graphs) - 1)
+
+    def _replay(self, place: int) -> None:
+        self._graphs[place].replay()
+
+
+def _free_stream(device: torch.device) -> Any:
+    for _ in range(_POOLED):
+        stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        if stream.cuda_stream not in _in_use:
+            return stream
+    raise NoFreeStreamError("every stream of the card has graphs already")
+
+
+def _let_go(graphs: list[Any], handle: int) -> None:
+    graphs.clear()
+    _in_use.discard(handle)
+
+
+def _end_recording(pool: Any) -> None:
+    """Has torch take no more memory for a pool: where a recording could not even be ended
+    (`CUDAGraph::capture_end` raised at once), it still would, and the pool would never be free.
+    """
+    index = torch.cuda.current_device()
+    try:
+        torch._C._cuda_endAllocateToPool(index, pool)
+    except (RuntimeError, AttributeError):  # it was ended
+        return
+    torch._C._cuda_releasePool(index, pool)
