@@ -33,8 +33,8 @@ PLACED_STEP = 64
 """A cache that passes of fixed shape write to has room for a multiple of so many tokens."""
 PLACED_SLACK = 32
 """Tokens of room behind those of the text there, for rows that passes are padded by."""
-_MOST_ROWS = 64
-"""Rows that a pass of fixed shape has at most."""
+PASS_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64)
+"""Rows that a pass of fixed shape may have; those in between are padded to the next."""
 _DRAFT_ROWS = 2
 """Rows of a draft model's passes in a round, at most."""
 _GRAPHS = 64 << 20
@@ -305,7 +305,7 @@ def _caches(plan: Plan) -> tuple[int, int]:
 
 def _captured(plan: Plan) -> tuple[int, int]:
     """What graphs of the target and of what guesses take: those of every session that is open at
-    once, and the laws of chains.
+    once, with the logits that each width leaves behind, and the laws of chains.
     """
     lanes = 2 if plan.baseline and plan.at_once else 1
     mine, ahead = 0, 0
@@ -320,7 +320,7 @@ def _captured(plan: Plan) -> tuple[int, int]:
 
 def _graphs(size: ModelSize, precision: Precision, rows: int) -> int:
     """What the graphs of one session of a model take, which have a pool and a stream of their own,
-    with the logits that each width leaves behind: fewer than twice those of the widest.
+    with the logits that each width leaves behind.
     """
     shape = size.shape
     widest = shape.hidden * max(shape.intermediate, shape.heads * shape.head_size)
@@ -335,8 +335,10 @@ def _chained(plan: Plan) -> int:
 
 
 def _left_behind(size: ModelSize, precision: Precision, rows: int) -> int:
-    width = min(1 << (rows - 1).bit_length(), _MOST_ROWS)
-    return 2 * width * size.shape.vocabulary * _bytes(precision)
+    """The logits of a pass of each width that up to so many rows are padded to."""
+    below = sum(width for width in PASS_WIDTHS if width < rows)
+    widest = next((width for width in PASS_WIDTHS if width >= rows), 0)
+    return (below + widest) * size.shape.vocabulary * _bytes(precision)
 
 
 def _working(size: ModelSize, precision: Precision, device: str, *, tokens: int, rows: int) -> int:

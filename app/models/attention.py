@@ -13,6 +13,8 @@ from app.models.tree import Tree
 
 _FOLDED_ROWS = 32
 """Up to so many rows, queries that share a key are laid out as more rows of one head."""
+_FOLDED_ROWS_OF_A_CARD = 64
+"""The same on a card, which would copy keys for every head that shares them."""
 
 
 class RowMasks(Protocol):
@@ -85,19 +87,46 @@ class Masks:
         hidden[-rows:, text : self._end] = ~tree.lineage[-rows:]
 
 
+class FoldedMasks:
+    """The masks of one pass laid out for queries that are folded, each made once for all layers."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, torch.Size, int], tuple[Tensor, Tensor]] = {}
+
+    def of(self, mask: Tensor, group: int) -> Tensor:
+        """A mask [n, length] for `group` heads that share a key, [group x n, length]."""
+        key = mask.data_ptr(), mask.shape, group
+        if key not in self._made:  # the mask is kept beside it, so that no other takes its place
+            self._made[key] = mask, mask.repeat(group, 1)
+        return self._made[key][1]
+
+
 def attend(
-    query: Tensor, keys: Tensor, values: Tensor, *, mask: Tensor | None, scale: float
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    mask: Tensor | None,
+    scale: float,
+    layouts: FoldedMasks | None = None,
 ) -> Tensor:
     """What each row of query [n, heads, size] gathers, [n, heads x size].
 
-    Keys and values are [1, shared heads, length, size], the mask is added to scores [n, length].
+    Keys and values are [1, shared heads, length, size], the mask is added to scores [n, length];
+    `layouts` are the pass's.
     """
-    how = _attend_folded if len(query) <= _FOLDED_ROWS else _attend_whole
-    return how(query, keys, values, mask, scale)
+    if len(query) <= (_FOLDED_ROWS if query.device.type == "cpu" else _FOLDED_ROWS_OF_A_CARD):
+        return attend_folded(query, keys, values, mask, scale, layouts or FoldedMasks())
+    return _attend_whole(query, keys, values, mask, scale)
 
 
-def _attend_folded(
-    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float
+def attend_folded(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None,
+    scale: float | None,
+    layouts: FoldedMasks,
 ) -> Tensor:
     """Attention of query [n, heads, size] to keys [1, shared heads, length, size].
 
@@ -110,7 +139,7 @@ def _attend_folded(
         query.reshape(rows, shared, group, size).permute(1, 2, 0, 3).reshape(1, shared, -1, size)
     )
     if mask is not None and group > 1:
-        mask = mask.repeat(group, 1)
+        mask = layouts.of(mask, group)
     answer = functional.scaled_dot_product_attention(
         folded, keys, values, attn_mask=mask, scale=scale
     )

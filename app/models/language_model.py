@@ -16,9 +16,11 @@ from app.models.cache import SequenceCache, open_cache
 from app.models.exhausted import memory_guard
 from app.models.first_layers import LayerList
 from app.models.fixed.passes import Passes
+from app.models.fixed.shapes import LARGEST
 from app.models.fused_linear import fuse
 from app.models.layer_inputs import layer_inputs
-from app.models.lean_decoder import LeanDecoder, known
+from app.models.lean_decoder import LeanDecoder
+from app.models.lean_layers import is_plain_throughout, known
 from app.models.offload import share_elsewhere
 from app.models.packed_linear import (
     Advance,
@@ -28,7 +30,7 @@ from app.models.packed_linear import (
     unwatched,
     why_not_packed,
 )
-from app.models.same_answers import answers_alike
+from app.models.same_answers import answers_alike, plain_lean_pass
 from app.models.session import Session
 from app.models.tree import Tree
 
@@ -60,6 +62,8 @@ class LanguageModel:
         self._inner = inner
         self._device = device
         self._lean: LeanDecoder | None = None
+        self._lean_rows: int | None = None
+        """Rows of a lean pass at most; None for any number."""
         self._text_config = inner.config.get_text_config(decoder=True)
         parameters = inspect.signature(inner.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
@@ -151,6 +155,22 @@ class LanguageModel:
         else:
             self.kernel += "; the lean pass answers differently and is not used"
 
+    def take_lean_pass(self) -> None:
+        """Computes narrow passes by a lean pass over the layers as they were loaded, where one is
+        known and answers as transformers' own does: on a card its kernels are half as many.
+
+        Prompts stay with transformers, which has quicker attention for them. Raises Problem when
+        the device's memory is exhausted.
+        """
+        if known(self._inner) and is_plain_throughout(self._inner):
+            with memory_guard(self.name):
+                self._lean, self.kernel = plain_lean_pass(self._inner, self.dtype)
+            self._lean_rows = LARGEST
+
+    def _lean_for(self, rows: int) -> LeanDecoder | None:
+        """What computes a pass of so many rows, if that is a lean pass."""
+        return self._lean if self._lean_rows is None or rows <= self._lean_rows else None
+
     @property
     def hidden(self) -> int:
         """Numbers in a feature: the state of a token behind the final norm."""
@@ -183,7 +203,7 @@ class LanguageModel:
 
         The last ids may be a tree. Raises Problem when the device's memory is exhausted.
         """
-        with memory_guard(self.name), self._as_deep_as(cache):
+        with memory_guard(self.name), self._as_deep_as(cache, len(ids)):
             logits = self.answer(ids, cache, rows, self._placed(tree, cache.length, len(ids)))
         cache.advance(len(ids))
         return logits
@@ -194,7 +214,7 @@ class LanguageModel:
         """The logits of `forward`, of rows that may be placed otherwise than one behind the other;
         does not advance the cache.
         """
-        if self._lean is not None:
+        if self._lean_for(len(ids)) is not None:
             return self.answer_with_features(ids, cache, rows, (), placed)[0]
         keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
         output = self._inner(
@@ -207,12 +227,13 @@ class LanguageModel:
         logits: Tensor = output.logits[0]
         return logits[len(logits) - rows :]
 
-    def _as_deep_as(self, cache: SequenceCache) -> AbstractContextManager[None]:
-        """Passes go through as many layers as the cache has; a lean pass does so by itself.
+    def _as_deep_as(self, cache: SequenceCache, rows: int) -> AbstractContextManager[None]:
+        """Passes of so many rows go through as many layers as the cache has; a lean pass does so by
+        itself.
 
         Raises RuntimeError where the model's layers are not to be found.
         """
-        if cache.depth is None or self._lean is not None:
+        if cache.depth is None or self._lean_for(rows) is not None:
             return nullcontext()
         layers = LayerList.of(self._inner, self.layers)
         if layers is None:
@@ -235,7 +256,7 @@ class LanguageModel:
         the state behind the final norm. Only for models whose logits are their output layer's
         answer to that state. Raises Problem when the device's memory is exhausted.
         """
-        with memory_guard(self.name), self._as_deep_as(cache):
+        with memory_guard(self.name), self._as_deep_as(cache, len(ids)):
             placed = self._placed(tree, cache.length, len(ids))
             found = self.answer_with_features(ids, cache, rows, layers, placed)
         cache.advance(len(ids))
@@ -264,8 +285,9 @@ class LanguageModel:
         placed: Placed | None,
     ) -> tuple[Tensor, dict[int, Tensor]]:
         """The states behind the final norm, [n, hidden], and the inputs of these layers."""
-        if self._lean is not None:
-            return self._lean.states_and_inputs(ids, cache, layers=layers, placed=placed)
+        lean = self._lean_for(len(ids))
+        if lean is not None:
+            return lean.states_and_inputs(ids, cache, layers=layers, placed=placed)
         with layer_inputs(self._decoder, layers) as inputs:
             answer = self._decoder(
                 input_ids=ids[None],

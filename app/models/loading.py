@@ -186,6 +186,9 @@ def _load_weights(
         advance = stages.counted(f"packing {name}", layers, "layers")
         with memory_guard(name):
             model.pack(DTYPES[precision], advance)
+    elif device.type == "cuda":
+        with asked_before_layers(inner, stages.ask):
+            model.take_lean_pass()
     return model
 
 

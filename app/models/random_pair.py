@@ -64,7 +64,7 @@ def random_pair(
     first, read = _made(target, precision, device, stages)
     second = _made(draft, precision, device, stages)[0] if draft else None
     plain = first.model.inner
-    if first.model.kernel:
+    if first.model.kernel and device.type == "cpu":  # its layers are packed
         plain = _inner(target, precision, device, stages)
     held = Prepare(first.model.name, precision, precision, str(device), passes=passes)
     pair = LoadedPair(held, first, second, Numbers(target.vocabulary))
@@ -87,6 +87,8 @@ def _made(
         if device.type == "cpu" and precision in PACKS:
             layers = sum(type(layer) is torch.nn.Linear for layer in inner.modules())
             model.pack(DTYPES[precision], stages.counted(f"packing {shape.name}", layers, "layers"))
+        elif device.type == "cuda":
+            model.take_lean_pass()
         return prove(model, facts, stages), read
 
 

@@ -18,6 +18,8 @@ class RotaryTable:
         self._rotary = rotary
         self._length = 0
         self._cosines = self._sines = torch.empty(0)
+        self._read_by_graphs: list[Tensor] = []
+        """Shorter tables: a graph that was recorded over one goes on to read it."""
 
     def between(self, start: int, end: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Cosines and sines of positions start..end, [n, 1, size]; a first half's sine is negated.
@@ -38,6 +40,8 @@ class RotaryTable:
 
     def _grow(self, length: int, dtype: torch.dtype) -> None:
         device = self._rotary.inv_freq.device
+        if device.type == "cuda":
+            self._read_by_graphs += [self._cosines, self._sines]
         like = torch.empty(0, dtype=dtype, device=device)
         cosines, sines = self._rotary(like, torch.arange(length, device=device)[None])
         half = sines.shape[-1] // 2

@@ -19,10 +19,19 @@ pytestmark = [
 NEAR = {torch.float32: 2e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
 
 
+@pytest.fixture(params=["transformers", "lean"])
+def lean(request):
+    return request.param == "lean"
+
+
 @pytest.fixture(params=[torch.float32, torch.bfloat16, torch.float16])
-def model(request):
+def model(request, lean):
     torch.backends.cuda.matmul.allow_tf32 = False
-    found = wrapped(tiny_llama(1).inner.to("cuda", request.param))
+    made = tiny_llama(1, num_attention_heads=4, num_key_value_heads=2)
+    found = wrapped(made.inner.to("cuda", request.param))
+    if lean:
+        found.take_lean_pass()
+        assert found.kernel == "lean pass"
     choose_passes(found, "auto")
     assert found.passes.said == "captured graphs"
     return found

@@ -181,8 +181,19 @@ def test_passes_of_fixed_shape_have_room_for_padded_rows(llama):
     assert placed.room == 192
 
 
-@pytest.mark.parametrize(("draft_length", "width"), [(0, 1), (1, 2), (4, 8), (7, 8), (63, 64)])
-def test_graphs_leave_the_logits_of_every_width_on_a_card(llama, draft_length, width):
+@pytest.mark.parametrize(
+    ("draft_length", "rows"),
+    [
+        (0, 1),
+        (1, 1 + 2),
+        (4, 1 + 2 + 3 + 4 + 5),
+        (8, 36 + 12),
+        (11, 36 + 12),
+        (63, 36 + 12 + 16 + 24 + 32 + 48 + 64),
+        (64, 36 + 12 + 16 + 24 + 32 + 48 + 64),
+    ],
+)
+def test_graphs_leave_the_logits_of_every_width_on_a_card(llama, draft_length, rows):
     plan = Plan(
         target=llama,
         precision="bf16",
@@ -194,7 +205,7 @@ def test_graphs_leave_the_logits_of_every_width_on_a_card(llama, draft_length, w
     eager = estimate(msgspec.structs.replace(plan, passes="eager"))[0]
     graphs, both = estimate(plan)[0], estimate(msgspec.structs.replace(plan, baseline=True))[0]
     assert graphs.caches > eager.caches
-    logits = 2 * width * llama.shape.vocabulary * 2
+    logits = rows * llama.shape.vocabulary * 2
     of_a_session = graphs.working - eager.working
     assert both.working - graphs.working == of_a_session  # a pool and a stream of its own
     assert of_a_session - logits == (64 << 20) + (32 << 20)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from app.models.attention import Placed
 from app.models.fixed.memory import PlacedLayers
+from app.models.fixed.shared_keys import shared_keys
 from app.models.tree import Tree
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def fixed_pass(
     places = rows.start + torch.arange(rows.width, device=positions.device)
     masks = FixedMasks(rows, positions, keys, model.dtype)
     placed = Placed(positions, memory.room, masks)
-    with memory.aimed(places, keys) as cache:
+    with memory.aimed(places, keys) as cache, shared_keys():
         if layers is None:
             return Answer(model.answer(rows.ids, cache, rows.width, placed), None)
         return Answer(*model.answer_with_features(rows.ids, cache, rows.width, layers, placed))

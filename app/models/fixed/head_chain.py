@@ -17,7 +17,7 @@ from app.models.fixed.head_feed import FeedShape, HeadFeeds, Rotation, feed_pair
 from app.models.fixed.memory import PlacedLayer
 from app.models.fixed.recorder import Recorder
 from app.models.fixed.room import Room
-from app.models.fixed.shapes import LARGEST, keys_between, width_of, widths_up_to
+from app.models.fixed.shapes import LARGEST, keys_between, least_rows, width_of, widths_up_to
 from app.models.picking import ChainGuesses
 from app.models.session import Advance
 
@@ -72,7 +72,7 @@ class HeadRoom(Room):
         """
         shapes = []
         for width in widths_up_to(rows):
-            last = self.capacity - (width // 2 + 1)  # where a feed may begin that is padded so
+            last = self.capacity - least_rows(width)  # where a feed may begin that is padded so
             if start <= last:
                 keys = keys_between(start + width, last + width, self.memory.room)
                 shapes += [FeedShape(width, number) for number in keys]

@@ -14,8 +14,10 @@ from app.models.proofs import Proof, branch_rounding, ids_for, share_apart
 from app.models.session import Block, Session
 from app.run.problems import Cancelled, Problem
 
-_TRIED = (1, 2, 3, 5, 8)
-"""Rows of the passes that are compared; some have a width of their own, some are padded."""
+_TRIED = (1, 2, 5, 8, 9)
+"""Rows of the passes that are compared; most have a width of their own, the last is padded."""
+_LONG = 300
+"""Tokens of a text that graphs are tried behind too: more than the fewest keys that are summed."""
 _BRANCHES = (-1, -1, 0, 1, 2)
 """A tree that is compared too: what each of its guesses stands behind."""
 _LONGEST_WINDOW = 1024
@@ -69,7 +71,44 @@ def _apart(model: LanguageModel, passes: Passes, ask: Callable[[], None]) -> flo
         guesses = ids_for(model, rows - 1, offset=300 + place)
         found.append(_rows_apart(model, fixed, eager, read, guesses))
     found.append(_trees_apart(model, fixed, eager, text))
+    if passes.mode == "graphs":
+        kept: list[tuple[int, ...] | None] = [None, (), (0, model.layers - 1)]
+        found += [_apart_behind(model, passes, layers, ask) for layers in kept]
     return max(found)
+
+
+def _apart_behind(
+    model: LanguageModel,
+    passes: Passes,
+    layers: tuple[int, ...] | None,
+    ask: Callable[[], None],
+) -> float:
+    """The same behind a longer text, past more keys than the first number of them, for logits and
+    the features of these layers; 0 where the model has no such features or holds no such text.
+    """
+    window = model.sliding_window or 0
+    prefix = max(_LONG, window + 2) if window <= _LONGEST_WINDOW else _LONG
+    if model.context_length < prefix + 2:
+        return 0.0
+    text = ids_for(model, prefix)
+    features = layers is not None
+    eager = Session(model, prefix + 2, features=features, layers=layers or ())
+    try:
+        eager.read(text, rows=1)
+    except (Problem, Cancelled):
+        raise
+    except Exception:  # it is built otherwise: no method can ask it for these features
+        return 0.0
+    fixed = Session(
+        FixedReader(model, passes, layers), prefix + 2, features=features, layers=layers or ()
+    )
+    fixed.read(text, rows=1)
+    fixed.prepare(2, advance=lambda done, total: ask())
+    apart = _rows_apart(model, fixed, eager, ids_for(model, prefix + 1), ids_for(model, 1))
+    if not features:
+        return apart
+    mine, theirs = (one.features[prefix : one.held].cpu() for one in (fixed, eager))
+    return max(apart, share_apart(mine, theirs))
 
 
 def _rows_apart(

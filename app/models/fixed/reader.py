@@ -14,7 +14,7 @@ from app.models.fixed.chain import FIRST, LONGEST, Chains, ChainShape, guess_cha
 from app.models.fixed.fixed_pass import Answer
 from app.models.fixed.recorder import record_all
 from app.models.fixed.room import Room, RoomCache, Shape
-from app.models.fixed.shapes import LARGEST, is_prompt, keys_between, widths_up_to
+from app.models.fixed.shapes import LARGEST, is_prompt, keys_between, least_rows, widths_up_to
 from app.models.machine import release_memory
 from app.models.picking import ChainGuesses, Picking
 from app.models.tree import Tree
@@ -191,7 +191,7 @@ def _shapes(room: Room, start: int, rows: int, layers: tuple[int, ...] | None) -
     """The shapes of all passes of up to so many rows that begin at `start` or behind it."""
     found = []
     for width in widths_up_to(rows):
-        last = room.capacity - (width // 2 + 1)  # where a pass may begin that is padded so
+        last = room.capacity - least_rows(width)  # where a pass may begin that is padded so
         if start <= last:
             keys = keys_between(start + width, last + width, room.memory.room)
             found += [Shape(width, number, layers) for number in keys]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from app.library.memory import CACHE_STEP
+from app.library.memory import CACHE_STEP, PASS_WIDTHS
 
-WIDTHS = (1, 2, 4, 8, 16, 32, 64)
-"""Rows that a fixed pass may have."""
+WIDTHS = PASS_WIDTHS
+"""Rows that a fixed pass may have.
+
+Up to 8 none is padded, for kernels differ there: bitsandbytes 0.50 multiplies 5 rows with the 4-bit
+weights as they are, and unpacks most of a model's weights first for 8. Kernels for more rows work
+in tiles of 16 or more; their limits lie at 16, 32, 48 and 64 rows, which no padding crosses.
+"""
 LARGEST = WIDTHS[-1]
 FIRST_KEYS = 256
-"""Keys that attention sums over at least; each next number is twice as large."""
+"""Keys that attention sums over at least; each next number is twice as large up to _DOUBLED."""
+_DOUBLED = 1024
+"""From here on there is a number halfway between one and its double: every key has its price."""
 _PROMPT = 8
 """A pass that wants so many rows fewer than it feeds is one over a prompt."""
 
@@ -34,11 +41,20 @@ def widths_up_to(rows: int) -> tuple[int, ...]:
     return tuple(width for width in WIDTHS if width <= most)
 
 
+def least_rows(width: int) -> int:
+    """The fewest rows that are padded to a width."""
+    place = WIDTHS.index(width)
+    return WIDTHS[place - 1] + 1 if place else 1
+
+
 def keys_of(end: int, room: int) -> int:
     """How many keys a pass sums over whose padded rows end there, in memory of this room."""
     keys = FIRST_KEYS
     while keys < end:
         keys *= 2
+    halfway = 3 * keys // 4
+    if keys > _DOUBLED and end <= halfway:
+        keys = halfway
     return min(keys, room)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from app.models.fixed import choice
+from app.models.fixed import choice, room
 from app.models.fixed.choice import choose_passes
 from app.models.fixed.passes import Passes
 from app.models.fixed.reader import FixedReader
@@ -110,6 +110,38 @@ def test_a_card_that_cannot_replay_is_told_of(card, kind, reason):
     choose_passes(model, "auto")
     assert model.passes.said.startswith(f"eager: {reason}")
     assert model.open(8)._model is model
+
+
+@pytest.mark.parametrize("layers", [None, (), (0, 1)])
+@pytest.mark.parametrize("part", ["logits", "features"])
+def test_a_longer_text_and_every_kind_of_features_are_tried_on_a_card(
+    card, monkeypatch, layers, part
+):
+    right = room.fixed_pass
+
+    def wrong(*given, keys, layers: tuple[int, ...] | None):
+        found = right(*given, keys=keys, layers=layers)
+        spoilt = getattr(found, part)
+        if keys <= 256 or layers != at or spoilt is None:
+            return found
+        return found._replace(**{part: -spoilt})
+
+    at = layers
+    monkeypatch.setattr(room, "fixed_pass", wrong)
+    card()
+    model = tiny_llama()
+    choose_passes(model, "auto")
+    if layers is None and part == "features":
+        assert model.passes.said == "captured graphs"
+    else:
+        assert model.passes.said.startswith("eager: fixed shapes are read otherwise")
+
+
+def test_a_model_of_a_short_context_is_tried_behind_short_texts_only(card):
+    card()
+    model = tiny_llama(max_position_embeddings=128)
+    choose_passes(model, "auto")
+    assert model.passes.said == "captured graphs"
 
 
 @pytest.mark.parametrize("kind", STATEFUL)
