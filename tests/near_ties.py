@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from app.models.block import Block
 from app.models.language_model import LanguageModel
-from app.models.session import Block, Session, shared_start
+from app.models.session import Session, shared_start
 
 _PARTS = 4
 """Two logits are compared, and each was rounded in two passes."""

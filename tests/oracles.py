@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 
 from app.decoding.contracts import Draft, Draws, TargetRows
-from app.models.session import Block, Session
+from app.models.block import Block
+from app.models.session import Session
 from app.run.identities import violations
 from app.run.metrics import counts
 from app.run.settings import Sampling

@@ -213,7 +213,7 @@ class Guesses:
 
     def propose(self, text, *, limit, round_):
         from app.decoding.contracts import Draft
-        from app.models.session import Block
+        from app.models.block import Block
 
         return Draft(Block(list(self.guess(text, round_))[:limit]), source="guesses")
         yield

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from app.decoding.sampling import warp
 from app.decoding.shared_noise import NO_SEED, SharedNoise
+from app.models.block import Block
 from app.models.machine import moved
 from app.models.picking import ChainReading, Picking
-from app.models.session import Block, Reading
+from app.models.session import Reading
 from app.run.settings import Sampling
 
 Role = Literal["target", "draft", "head"]

@@ -8,10 +8,11 @@ from typing import Protocol
 
 from app.decoding.contracts import Answer, Chain, Read, Request, Role, Unread
 from app.decoding.loop import LaneEvent, Steps
+from app.models.causal_model import Advance
 from app.models.exhausted import memory_guard
 from app.models.paired_session import PairedSession
 from app.models.picking import ChainReading, ChainSession, Picking
-from app.models.session import Advance, Session
+from app.models.session import Session
 from app.run.events import FirstToken, RoundCommitted
 from app.run.problems import Cancelled, Problem
 

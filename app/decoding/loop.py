@@ -32,9 +32,10 @@ from app.decoding.randomness import Stream, draw
 from app.decoding.round_watch import RoundWatch
 from app.decoding.sampling import Penalties
 from app.decoding.shared_noise import NO_SEED, SharedNoise
+from app.models.block import Block
 from app.models.exhausted import is_out_of_memory
 from app.models.machine import on_device, out_of_memory
-from app.models.session import MAX_CHUNK, Block, Reading
+from app.models.session import MAX_CHUNK, Reading
 from app.run.events import (
     Abandoned,
     At,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from app.models.block import Block
 from app.models.machine import on_device
-from app.models.session import Block
 from app.run.settings import Sampling
 
 _SHORT_LIST = 2048

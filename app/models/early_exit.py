@@ -13,10 +13,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from app.models.block import Block
 from app.models.cache import LentCache
 from app.models.language_model import LanguageModel
 from app.models.machine import on_device
-from app.models.session import Block, Reading, Session
+from app.models.session import Reading, Session
 from app.run.problems import Problem
 
 

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from app.models.attention import Masks, attend, rotate
+from app.models.block import Block
 from app.models.cache import FixedLayer
+from app.models.causal_model import Advance
 from app.models.fixed.chain import LONGEST, ChainShape
 from app.models.fixed.head_chain import HeadRoom
 from app.models.fixed.room import RoomCache
@@ -17,7 +19,7 @@ from app.models.fixed.shapes import keys_between
 from app.models.machine import on_device
 from app.models.pairs_session import PairsSession
 from app.models.picking import ChainReading, Picking
-from app.models.session import Advance, Block, Reading, Session
+from app.models.session import Reading, Session
 from app.models.tree import Tree
 
 if TYPE_CHECKING:

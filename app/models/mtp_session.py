@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
+from app.models.block import Block
 from app.models.cache import FixedLayer
 from app.models.machine import on_device
 from app.models.pairs_session import PairsSession
-from app.models.session import Block, Reading, Session
+from app.models.session import Reading, Session
 
 if TYPE_CHECKING:
     from app.models.loaded_mtp import LoadedMtp

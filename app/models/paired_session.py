@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from app.models.session import Block, Reading, Session
+from app.models.block import Block
+from app.models.session import Reading, Session
 
 if TYPE_CHECKING:
     from app.models.language_model import LanguageModel

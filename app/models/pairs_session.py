@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from app.models.session import Block, Session, shared_start
+from app.models.block import Block
+from app.models.session import Session, shared_start
 
 
 class PairsSession(ABC):

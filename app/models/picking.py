@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from app.models.session import Advance, Block
+    from app.models.block import Block
+    from app.models.causal_model import Advance
 
 
 class Picked(NamedTuple):

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from app.models.block import Block
 from app.models.early_exit import EarlyExit
 from app.models.language_model import LanguageModel
 from app.models.layer_proof import coupling_layer
-from app.models.session import Block
 from app.run.problems import Cancelled, Problem
 
 _LONGEST_WINDOW = 1024

@@ -4,14 +4,22 @@ it to guesses that end before its next read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from app.models.machine import moved, on_device
-from app.models.picking import ChainGuesses, ChainReading, Picking
+from app.models.block import Block
+from app.models.causal_model import (
+    CHAIN_READS,
+    Advance,
+    CausalModel,
+    MakesChains,
+    Prepares,
+)
+from app.models.machine import on_device
+from app.models.picking import ChainReading, Picking
 from app.models.tree import Tree, path_through
 from app.run.problems import Problem
 
@@ -20,211 +28,6 @@ if TYPE_CHECKING:
 
 MAX_CHUNK = 512
 """Most tokens of a prompt that one pass may feed, so that a stop takes effect within one pass."""
-
-
-class Cache(Protocol):
-    """The keys and values of one sequence, as long as what was fed and not cropped."""
-
-    @property
-    def length(self) -> int:
-        """Tokens held."""
-        ...
-
-    @property
-    def byte_count(self) -> int:
-        """Bytes of memory taken."""
-        ...
-
-    def crop(self, length: int) -> None:
-        """Forgets every token behind the first `length`."""
-        ...
-
-    def keep(self, start: int, places: Tensor) -> None:
-        """Of what lies behind the first `start` tokens keeps these places [kept] only, in order."""
-        ...
-
-    def lend(self, depth: int) -> LentCache:
-        """A cache of the first `depth` layers, which holds what this one holds now."""
-        ...
-
-
-CacheKind = TypeVar("CacheKind", bound=Cache)
-
-
-class CausalModel(Protocol[CacheKind]):
-    """What a session needs of a language model."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where token ids have to lie."""
-        ...
-
-    def new_cache(self, capacity: int) -> CacheKind:
-        """An empty cache with room for `capacity` tokens."""
-        ...
-
-    def forward(self, ids: Tensor, cache: CacheKind, rows: int, tree: Tree | None = None) -> Tensor:
-        """Feeds ids [n] behind the cache; logits of the last `rows` of them, [rows, width].
-
-        The last ids may be a tree of guesses.
-        """
-        ...
-
-    def forward_with_features(
-        self,
-        ids: Tensor,
-        cache: CacheKind,
-        rows: int,
-        *,
-        layers: tuple[int, ...] = (),
-        tree: Tree | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """As `forward`, and the features of every token fed, [n, width].
-
-        They are the inputs of these decoder layers (counted from 0), side by side; without any,
-        the state behind the final norm.
-        """
-        ...
-
-
-Advance = Callable[[int, int], None]
-"""Told how many steps of how many are done; it may raise."""
-
-
-@runtime_checkable
-class Prepares(Protocol):
-    """A model that can do some of the work of passes before the first of them."""
-
-    def prepare(
-        self,
-        cache: Any,
-        rows: int,
-        *,
-        behind: int,
-        layers: tuple[int, ...] | None,
-        advance: Advance,
-    ) -> None:
-        """Prepares passes of up to so many rows behind what the cache holds and will hold, at least
-        `behind` tokens, with the features of these layers, as `forward_with_features` has them;
-        with None for `forward`.
-        """
-        ...
-
-
-CHAIN_READS = 2
-"""Most tokens of a text that a chain of guesses reads itself; those before them are read first."""
-
-
-@runtime_checkable
-class MakesChains(Protocol):
-    """A model that can make whole chains of guesses."""
-
-    def holds_chain(self, cache: Any, length: int, count: int, how: Picking) -> bool:
-        """Whether it can make so many guesses now behind so many tokens of a text."""
-        ...
-
-    def chain(
-        self, ids: Tensor, cache: Any, count: int, *, how: Picking, draws: Sequence[float]
-    ) -> ChainGuesses:
-        """Feeds ids [1 or 2] behind the cache and makes guesses, each fed before the next is made.
-        There has to be such a chain.
-        """
-        ...
-
-    def prepare_chain(
-        self, cache: Any, counts: Sequence[int], how: Picking, *, behind: int, advance: Advance
-    ) -> None:
-        """Prepares chains of these lengths behind at least so many tokens."""
-        ...
-
-
-class Block:
-    """Ids under test behind the text. They may live on the device until a round's one copy home.
-
-    A block only grows. A session knows it again by identity, so it is never fed twice. Its guesses
-    follow each other, or they are a `tree`.
-    """
-
-    def __init__(self, ids: Sequence[int] = (), *, device: torch.device | None = None) -> None:
-        self.device = device or torch.device("cpu")
-        self._parts: list[Tensor] = []
-        self.tree: Tree | None = None
-        """The form of guesses that branch; None where each follows the one before it."""
-        self._host: list[int] | None = []
-        self._parents: list[int] | None = None
-        self._length = 0
-        if ids:
-            self._parts.append(on_device(ids, torch.long, self.device))
-            self._host, self._length = list(ids), len(ids)
-
-    def __len__(self) -> int:
-        return self._length
-
-    def append(self, token: Tensor) -> None:
-        """Adds one id, a tensor [] on the device."""
-        self.extend(token.reshape(1))
-
-    def extend(self, tokens: Tensor) -> None:
-        """Adds ids [n] on the device, one behind the other."""
-        self._parts.append(tokens)
-        self._length += len(tokens)
-        self._host = None
-
-    def branch(self, tokens: Tensor, parents: Tensor, *, levels: int) -> None:
-        """Adds guesses, ids [n], each behind the guess at its place of `parents` [n], or behind the
-        text at -1; the tree is then at most so many `levels` deep.
-        """
-        before = [self.tree.parents] if self.tree else []
-        self.tree = Tree(torch.cat([*before, parents]), levels)
-        self._parts.append(tokens)
-        self._length += len(tokens)
-        self._host = self._parents = None
-
-    @property
-    def lineage(self) -> Tensor:
-        """Whether guess i stands behind guess j or is it: [n, n]."""
-        if self.tree is not None:
-            return self.tree.lineage
-        whole = torch.ones((self._length, self._length), dtype=torch.bool, device=self.device)
-        return whole.tril()
-
-    def tensor(self, start: int = 0) -> Tensor:
-        """The ids from place `start` on, [n - start]."""
-        if len(self._parts) > 1:
-            self._parts = [torch.cat(self._parts)]
-        whole = self._parts[0] if self._parts else torch.empty(0, dtype=torch.long)
-        return whole.to(self.device)[start:]
-
-    def move(self, device: torch.device) -> None:
-        """Takes the ids to another device, where all that is read from now on is read."""
-        if device == self.device:
-            return
-        self._parts = [moved(self.tensor(), device)]
-        self.tree = self.tree.to(device) if self.tree else None
-        self.device = device
-        if device.type == "cpu":
-            self._host = self._parts[0].tolist()
-
-    def settle(self, ids: Sequence[int], parents: Sequence[int] | None = None) -> None:
-        """Tells what the ids are, and the parents of a tree, once they are on the host."""
-        self._host = list(ids)
-        self._parents = None if parents is None else list(parents)
-
-    @property
-    def ids(self) -> list[int]:
-        """The ids on the host; copies them if no one has yet."""
-        if self._host is None:
-            self._host = self.tensor().tolist()
-        return self._host
-
-    @property
-    def parents(self) -> list[int]:
-        """The place that each guess stands behind, -1 for the text; on the host, as `ids`."""
-        if self.tree is None:
-            return list(range(-1, self._length - 1))
-        if self._parents is None:
-            self._parents = self.tree.parents.tolist()
-        return self._parents
 
 
 class Reading:

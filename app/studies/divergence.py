@@ -17,7 +17,9 @@ from typing import Any
 import torch
 
 from app.decoding.sampling import Penalties
-from app.models.session import MAX_CHUNK, Block, CausalModel, Session
+from app.models.block import Block
+from app.models.causal_model import CausalModel
+from app.models.session import MAX_CHUNK, Session
 from app.run.events import Divergence, Token
 from app.run.metrics import same_text
 from app.run.record import Repetition, RunRecord

@@ -12,9 +12,10 @@ import torch
 from app.decoding.clock import clock_for
 from app.decoding.contracts import row_at
 from app.decoding.proposers.grown_tree import GrownTree
+from app.models.block import Block
 from app.models.language_model import LanguageModel
 from app.models.paired_session import Beside, PairedSession
-from app.models.session import MAX_CHUNK, Block
+from app.models.session import MAX_CHUNK
 from app.studies.chain_times import ChainAsked, time_chains
 from app.studies.passes import opened_behind
 

@@ -8,8 +8,9 @@ from statistics import median
 import msgspec
 
 from app.decoding.clock import Clock, clock_for
+from app.models.block import Block
 from app.models.language_model import LanguageModel
-from app.models.session import MAX_CHUNK, Block, Session
+from app.models.session import MAX_CHUNK, Session
 
 REPEATS = 9
 """Passes behind each median, unless the model is slow."""

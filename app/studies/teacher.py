@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 import torch
 
 from app.decoding.sampling import Penalties, warp
-from app.models.session import Block, Session
+from app.models.block import Block
+from app.models.session import Session
 from app.run.tree_shape import pass_rows
 from app.studies.lanes import LaneMaker
 

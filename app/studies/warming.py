@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 
 from app.decoding.clock import clock_for
+from app.models.block import Block
 from app.models.language_model import LanguageModel
 from app.models.paired_session import Beside
-from app.models.session import Block
 from app.studies.head_steps import stepper
 
 _LONGEST = 8

@@ -29,8 +29,8 @@ from app.decoding.loop import draws_on
 from app.decoding.sampling import warp
 from app.decoding.shared_noise import SharedNoise
 from app.decoding.verifiers import make_verifier
+from app.models.block import Block
 from app.models.machine import environment
-from app.models.session import Block
 from app.run.rules import RULES
 from app.run.settings import Sampling
 

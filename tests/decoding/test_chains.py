@@ -22,6 +22,7 @@ from app.decoding.proposers.pickings import HeadPicking
 from app.decoding.sampling import warp
 from app.decoding.verifiers import make_verifier
 from app.library.head_folder import check_head
+from app.models.block import Block
 from app.models.fixed.chain import as_chain
 from app.models.fixed.memory import PlacedLayer
 from app.models.fixed.passes import Passes
@@ -29,7 +30,7 @@ from app.models.fixed.reader import FixedReader
 from app.models.loaded_head import LoadedHead
 from app.models.pair import DraftWidths
 from app.models.picking import ChainReading
-from app.models.session import Block, Session
+from app.models.session import Session
 from app.run.identities import violations
 from app.run.problems import Cancelled
 from app.run.settings import Sampling

@@ -10,8 +10,8 @@ import torch
 
 from app.decoding.contracts import Draft
 from app.decoding.proposers import Surroundings, make_proposer
+from app.models.block import Block
 from app.models.pair import DraftWidths
-from app.models.session import Block
 from app.run.identities import violations
 from app.run.metrics import counts
 from app.run.settings import Sampling

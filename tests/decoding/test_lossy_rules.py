@@ -16,7 +16,7 @@ from app.decoding.verifiers.fly import Fly
 from app.decoding.verifiers.lenience import Lenience
 from app.decoding.verifiers.synthetic import Synthetic
 from app.decoding.verifiers.typical import Typical
-from app.models.session import Block
+from app.models.block import Block
 from app.run.problems import Problem
 from app.run.rules import RULES, rates_of
 from app.run.settings import Sampling

@@ -19,7 +19,7 @@ from app.decoding.loop import decode, draws_on
 from app.decoding.sampling import Penalties
 from app.decoding.shared_noise import SharedNoise
 from app.decoding.verifiers import make_verifier
-from app.models.session import Block
+from app.models.block import Block
 from app.run.methods import METHODS
 from app.run.rules import RULES
 from app.run.settings import Sampling

@@ -17,9 +17,10 @@ from app.decoding.proposers.retokenised import Retokenised
 from app.decoding.sampling import warp
 from app.decoding.verifiers import make_verifier
 from app.library.preflight import check
+from app.models.block import Block
 from app.models.pair import DraftWidths
 from app.models.retold import Retold
-from app.models.session import Block, Reading
+from app.models.session import Reading
 from app.models.vocabulary_bridge import VocabularyBridge
 from app.run.identities import violations
 from app.run.metrics import counts

@@ -18,7 +18,7 @@ from app.decoding.verifiers.coupled import Coupled
 from app.decoding.verifiers.exact import Exact
 from app.decoding.verifiers.greedy import Greedy
 from app.decoding.verifiers.sample_match import SampleMatch
-from app.models.session import Block
+from app.models.block import Block
 from app.run.rules import RULES
 from app.run.settings import Sampling
 from oracles import (

@@ -18,7 +18,7 @@ from transformers import (
 
 from app.decoding.randomness import draw
 from app.decoding.sampling import Penalties, pick, warp
-from app.models.session import Block
+from app.models.block import Block
 from app.run.problems import Problem
 from app.run.settings import Sampling
 

@@ -10,7 +10,7 @@ from app.decoding.sampling import pick
 from app.decoding.verifiers import make_verifier
 from app.decoding.verifiers.exact import Exact, residual
 from app.decoding.verifiers.greedy import Greedy
-from app.models.session import Block
+from app.models.block import Block
 from app.run.problems import Problem
 from app.run.settings import Sampling
 from oracles import distance, rows_with

@@ -5,9 +5,10 @@ import gc
 import pytest
 import torch
 
+from app.models.block import Block
 from app.models.fixed.choice import choose_passes
 from app.models.fixed.recorder import watch_waits
-from app.models.session import Block, Session
+from app.models.session import Session
 from app.models.warm import collect
 from toys import tiny_llama, wrapped
 

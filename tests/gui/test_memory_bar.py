@@ -168,7 +168,7 @@ def test_a_session_takes_room_for_its_text_and_no_more_than_a_context_allows(
     desk, monkeypatch, settings, tokens
 ):
     [held] = held_by(desk, monkeypatch, **settings)
-    assert held.caches == 2 * cache_bytes(size_of_shape(SHAPE), "bf16", tokens)
+    assert held.caches == 2 * cache_bytes(size_of_shape(SHAPE), "bf16", tokens, placed=True)
 
 
 def test_what_makes_room_is_told_apart(desk):

@@ -9,9 +9,9 @@ import torch
 
 from app.library.head_folder import check_head, refuse_unfit
 from app.library.preflight import check
+from app.models.block import Block
 from app.models.eagle_file import target_ids
 from app.models.loaded_head import LoadedHead
-from app.models.session import Block
 from app.run.problems import Problem
 from published_heads import HIDDEN, ByDefinition, first_version, third_version
 from toys import tiny_llama, wrapped

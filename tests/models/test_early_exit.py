@@ -13,13 +13,13 @@ from app.decoding.proposers import Surroundings, make_proposer
 from app.library.memory import Plan, estimate
 from app.library.model_size import size_of
 from app.library.preflight import check
+from app.models.block import Block
 from app.models.cache import STEP
 from app.models.early_exit import EarlyExit
 from app.models.first_layers import LayerList
 from app.models.loading import load
 from app.models.pair import DraftWidths
 from app.models.proofs import prove_early_exit
-from app.models.session import Block
 from app.run.metrics import counts
 from app.run.problems import Problem
 from app.run.settings import Sampling

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from app.library.head_folder import DESCRIPTION, WEIGHTS, HeadFacts, MadeFor, check_head
+from app.models.block import Block
 from app.models.draft_head import DraftHead, shape_for
 from app.models.head_file import read_head, save_head
 from app.models.loaded_head import LoadedHead
-from app.models.session import Block
 from app.run.problems import Problem
 from toys import tiny_llama, wrapped
 

@@ -7,9 +7,9 @@ import torch
 from lean_kinds import KINDS, SIZES, made
 
 from app.models import attention, language_model, lean_decoder, packed_linear
+from app.models.block import Block
 from app.models.packed_linear import why_not_packed
 from app.models.proofs import prove_rewinding
-from app.models.session import Block
 from toys import tiny_llama, wrapped
 
 LEAN = "prepacked for oneDNN, lean pass"

@@ -9,11 +9,12 @@ from lean_kinds import KINDS, SIZES, made
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from app.models import attention, lean_layers
+from app.models.block import Block
 from app.models.fixed.passes import Passes
 from app.models.fixed.proof import prove_passes
 from app.models.fixed.reader import FixedReader
 from app.models.proofs import prove_early_exit, prove_rewinding, prove_rows_independent
-from app.models.session import Block, Session
+from app.models.session import Session
 from tapes import taped
 from toys import wrapped
 

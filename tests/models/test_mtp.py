@@ -25,9 +25,9 @@ from transformers.cache_utils import MtpCache
 from transformers.modeling_layers import MtpModel
 
 from app.library.preflight import check
+from app.models.block import Block
 from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import load
-from app.models.session import Block
 from app.run.problems import Problem
 from app.selftest.tiny_models import add_tensors
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from app.models.block import Block
 from app.models.proofs import prove_rewinding, prove_rows_independent
-from app.models.session import Block
 from app.run.identities import violations
 from toys import Guesses, make_lane, run, sessions, tiny_llama, wrapped
 

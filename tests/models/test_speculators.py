@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from app.library.head_folder import check_head
+from app.models.block import Block
 from app.models.loaded_head import LoadedHead
-from app.models.session import Block
 from published_heads import HIDDEN
 from toys import tiny_llama
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from app.decoding.sampling import Penalties
+from app.models.block import Block
 from app.models.proofs import prove_trees
-from app.models.session import Block, Session
+from app.models.session import Session
 from app.models.tree import Tree, path_through
 from app.run.settings import Sampling
 from tiny_kinds import KINDS, STATEFUL, WINDOW, write_kind

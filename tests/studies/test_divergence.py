@@ -6,7 +6,7 @@ import torch
 from recorded import started
 
 from app.decoding.contracts import Draft
-from app.models.session import Block
+from app.models.block import Block
 from app.run.events import At, LaneStarted
 from app.run.figures import agreement
 from app.run.record import RunRecord

@@ -23,7 +23,8 @@ from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.ngram import Ngram
 from app.decoding.proposers.one_by_one import Guess, catch_up
 from app.decoding.sampling import warp
-from app.models.session import Block, Reading
+from app.models.block import Block
+from app.models.session import Reading
 
 
 class Cascade(DraftModel):

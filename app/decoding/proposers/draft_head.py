@@ -16,8 +16,8 @@ from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.one_by_one import Guess, OneByOne
 from app.decoding.proposers.pickings import HeadPicking, law_of, spread
 from app.decoding.sampling import Penalties
+from app.models.block import Block
 from app.models.picking import Picking
-from app.models.session import Block
 from app.run.settings import Sampling
 
 NO_FEATURE = "there is no feature to guess from yet"

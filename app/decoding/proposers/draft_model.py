@@ -16,9 +16,9 @@ from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.one_by_one import Guess, OneByOne
 from app.decoding.proposers.pickings import DraftPicking, law_of, shared_scores
 from app.decoding.sampling import Penalties
+from app.models.block import Block
 from app.models.pair import DraftWidths
 from app.models.picking import Picking
-from app.models.session import Block
 from app.run.settings import Sampling
 
 

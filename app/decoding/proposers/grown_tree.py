@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from app.models.session import Block
+from app.models.block import Block
 
 
 class GrownTree:

@@ -16,7 +16,8 @@ from app.decoding.proposers.draft_head import NO_FEATURE, head_scores
 from app.decoding.proposers.grown_tree import GrownTree
 from app.decoding.proposers.one_by_one import catch_up
 from app.decoding.sampling import Penalties
-from app.models.session import Block, Reading
+from app.models.block import Block
+from app.models.session import Reading
 from app.run.settings import Sampling
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.decoding.contracts import Asking, AsksForChains, Chained, Draft, Proposer
-from app.models.session import Block
+from app.models.block import Block
 
 
 class InOrder:

@@ -14,9 +14,9 @@ from torch import Tensor
 from app.decoding.contracts import Asking
 from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.pickings import BridgedPicking, law_of, translated_scores
+from app.models.block import Block
 from app.models.picking import Picking
 from app.models.retold import Retold
-from app.models.session import Block
 from app.models.vocabulary_bridge import VocabularyBridge
 
 

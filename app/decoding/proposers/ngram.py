@@ -13,7 +13,7 @@ import torch
 
 from app.decoding.contracts import Asking, Draft
 from app.decoding.proposers.match_places import make_places
-from app.models.session import Block
+from app.models.block import Block
 from app.run.problems import Problem
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.decoding.contracts import Asking, Draft
-from app.models.session import Block
+from app.models.block import Block
 
 
 class Nothing:

@@ -29,8 +29,9 @@ from app.decoding.contracts import (
 from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.guess_draws import GuessDraws
 from app.decoding.sampling import warp
+from app.models.block import Block
 from app.models.picking import ChainReading, Picking
-from app.models.session import MAX_CHUNK, Block, Reading
+from app.models.session import MAX_CHUNK, Reading
 from app.run.settings import Sampling
 
 

@@ -12,8 +12,8 @@ import torch
 
 from app.decoding.contracts import Asking, Chained, Draft
 from app.decoding.proposers.one_by_one import OneByOne
+from app.models.block import Block
 from app.models.retold import Retold
-from app.models.session import Block
 from app.models.vocabulary_bridge import VocabularyBridge
 
 

@@ -14,7 +14,7 @@ import torch
 from app.decoding.contracts import Asking, Draft
 from app.decoding.proposers.count_trie import Continuation, CountTrie, GrowingText, Spot
 from app.decoding.proposers.ngram import up_to_end
-from app.models.session import Block
+from app.models.block import Block
 
 
 class Suffix:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from app.models.causal_model import Advance
 from app.models.fixed.chain import Chains, ChainShape, as_chain
 from app.models.fixed.head_feed import FeedShape, HeadFeeds, Rotation, feed_pairs
 from app.models.fixed.memory import PlacedLayer
@@ -19,7 +20,6 @@ from app.models.fixed.recorder import Recorder
 from app.models.fixed.room import Room
 from app.models.fixed.shapes import LARGEST, keys_between, least_rows, width_of, widths_up_to
 from app.models.picking import ChainGuesses
-from app.models.session import Advance
 
 if TYPE_CHECKING:
     from app.models.loaded_head import LoadedHead

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from app.models.attention import attend, rotate
+from app.models.causal_model import Advance
 from app.models.fixed.memory import PlacedLayer
 from app.models.fixed.recorder import Recorder, Run, record_all
-from app.models.session import Advance
 
 if TYPE_CHECKING:
     from app.models.loaded_head import LoadedHead

@@ -14,8 +14,8 @@ from app.run.settings import PassKind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from app.models.causal_model import CausalModel
     from app.models.language_model import LanguageModel
-    from app.models.session import CausalModel
 
 Mode = Literal["eager", "fixed", "graphs"]
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from app.models.block import Block
 from app.models.fixed.passes import Passes
 from app.models.fixed.reader import FixedReader
 from app.models.language_model import LanguageModel
 from app.models.proofs import Proof, branch_rounding, ids_for, share_apart
-from app.models.session import Block, Session
+from app.models.session import Session
 from app.run.problems import Cancelled, Problem
 
 _TRIED = (1, 2, 5, 8, 9)

@@ -20,9 +20,9 @@ from app.models.picking import ChainGuesses, Picking
 from app.models.tree import Tree
 
 if TYPE_CHECKING:
+    from app.models.causal_model import Advance
     from app.models.fixed.passes import Passes
     from app.models.language_model import LanguageModel
-    from app.models.session import Advance
 
 
 class FixedReader:

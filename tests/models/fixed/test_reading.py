@@ -6,12 +6,13 @@ import pytest
 import torch
 import transformers
 
+from app.models.block import Block
 from app.models.early_exit import EarlyExit
 from app.models.fixed.fixed_pass import PassRows
 from app.models.fixed.passes import Passes
 from app.models.fixed.proof import prove_passes
 from app.models.fixed.reader import FixedReader
-from app.models.session import Block, Session
+from app.models.session import Session
 from app.run.identities import violations
 from app.run.settings import Sampling
 from tapes import taped

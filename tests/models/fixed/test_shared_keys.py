@@ -7,10 +7,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from app.models.block import Block
 from app.models.fixed.passes import Passes
 from app.models.fixed.reader import FixedReader
 from app.models.fixed.shared_keys import shared_keys
-from app.models.session import Block, Session
+from app.models.session import Session
 from tiny_kinds import write_kind
 from toys import tiny_llama, wrapped
 
