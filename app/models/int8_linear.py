@@ -8,6 +8,7 @@ depend on the guesses after it (dynamic quantisation by row: LLM.int8, Dettmers 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,10 @@ INT8 = "8-bit whole numbers, a scale for each row of a pass (oneDNN)"
 """What the linear layers are called in reports once they are held in 8 bits."""
 
 _LARGEST = 127
+_MIDDLE = 128
+"""What is added to a pass's whole numbers: most processors multiply bytes without a sign by signed
+ones, and oneDNN has nothing but its slow reference where both are signed. It takes it off again.
+"""
 _SMALLEST = torch.finfo(torch.float32).tiny
 _ROWS = 1024
 """Rows of weights that are quantised at a time: their 32-bit copy is all that is held beside."""
@@ -65,8 +70,9 @@ class Int8Linear(nn.Module):
     def _multiplied(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The answer [..., out] in steps of x, and what a step of each row is worth, [..., 1]."""
         numbers, steps = quantised_by_row(x)
-        given = (numbers, 1.0, 0, self.packed, self.scales, self.zero, None, 1.0, 0, torch.float32)
-        return _pointwise(*given, "none", [], ""), steps
+        read = (numbers.view(torch.uint8).add(_MIDDLE), 1.0, _MIDDLE)  # past 255 it begins at 0
+        held = (self.packed, self.scales, self.zero)
+        return _pointwise(*read, *held, None, 1.0, 0, torch.float32, "none", [], ""), steps
 
 
 def linear_share(model: Any) -> float:
@@ -117,6 +123,20 @@ def apart_in_int8() -> float:
     y = (whole.double() * steps) @ plain.weight.double().t() + plain.bias
     pairs = ((held(x), y), (held.plus(x, other), y + other), (held.weight, plain.weight))
     return max(float((mine.double() - due).abs().max() / due.abs().max()) for mine, due in pairs)
+
+
+@torch.no_grad()
+def slowness_of_int8() -> float:
+    """How long a layer in 8 bits takes beside a plain one: at best, in the latter's time."""
+    plain = nn.Linear(512, 512)
+    held, x = Int8Linear([plain]), torch.ones(1, 512)
+
+    def seconds(layer: nn.Module) -> float:
+        start = time.perf_counter()
+        layer(x)
+        return time.perf_counter() - start
+
+    return min(seconds(held) for _ in range(5)) / min(seconds(plain) for _ in range(5))
 
 
 def _pointwise(*arguments: Any) -> Tensor:

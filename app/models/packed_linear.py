@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from app.models.int8_linear import INT8, Int8Linear, apart_in_int8
+from app.models.int8_linear import INT8, Int8Linear, apart_in_int8, slowness_of_int8
 from app.models.mapped_memory import let_go, return_free_memory
 
 PACKED = "prepacked for oneDNN"
@@ -22,6 +22,8 @@ PACKED = "prepacked for oneDNN"
 
 _TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.int8: 1e-5}
 """How far a packed layer may round from a plain one, as a share of the largest answer."""
+_SLOW = 10.0
+"""From so many times a plain layer's time on, 8 bits serve nobody; reference kernels take 100s."""
 
 
 Advance = Callable[[int], None]
@@ -140,7 +142,12 @@ def why_not_packed(held: torch.dtype) -> str | None:
     except (AttributeError, RuntimeError, TypeError, NotImplementedError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         return f"this torch cannot pack weights ({reason})"
-    return None if apart <= _TOLERANCE[held] else f"packed layers answer differently ({apart:.2g})"
+    if apart > _TOLERANCE[held]:
+        return f"packed layers answer differently ({apart:.2g})"
+    slowness = slowness_of_int8() if held == torch.int8 else 0.0
+    if slowness > _SLOW:
+        return f"a layer takes {slowness:.0f} times as long here: oneDNN has no quick kernel for it"
+    return None
 
 
 @torch.no_grad()

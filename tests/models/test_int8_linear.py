@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from app.library.preflight import check
-from app.models import int8_linear
+from app.models import int8_linear, packed_linear
 from app.models.fused_linear import fuse
 from app.models.int8_linear import INT8, Int8Linear, linear_share, quantised_by_row
 from app.models.loading import load
@@ -196,6 +196,24 @@ def test_an_operator_whose_sums_overflow_is_not_used(monkeypatch, forgetful):
     right = int8_linear._pointwise
     monkeypatch.setattr(int8_linear, "_pointwise", lambda *given: right(*given).clamp(-200, 200))
     assert "answer differently" in why_not("int8", CPU).message
+
+
+def test_a_processor_without_a_quick_kernel_is_told_of(monkeypatch, forgetful):
+    monkeypatch.setattr(packed_linear, "slowness_of_int8", lambda: 130.0)
+    refusal = why_not("int8", CPU)
+    assert "130 times as long" in refusal.message
+    assert refusal.remedy == "Choose bf16 or fp32."
+
+
+def test_a_pass_is_given_as_bytes_without_a_sign(monkeypatch):
+    """Two signed sides run in a reference kernel on most processors, hundreds of times slower."""
+    given = []
+    right = int8_linear._pointwise
+    monkeypatch.setattr(int8_linear, "_pointwise", lambda *it: given.append(it) or right(*it))
+    Int8Linear([nn.Linear(3, 2)])(torch.tensor([[-127.0, 0.0, 127.0]]))
+    ((numbers, _, zero, *_),) = given
+    assert (numbers.dtype, zero) == (torch.uint8, 128)
+    assert numbers.tolist() == [[1, 128, 255]]
 
 
 @pytest.mark.parametrize("device", ["cuda", "mps"])
