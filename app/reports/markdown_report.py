@@ -25,11 +25,11 @@ from app.run.figures import (
     median_of,
     percent,
     promise,
+    size,
 )
 from app.run.flagged import cautions, marked
 from app.run.metrics import counts, share_outside_models, total_counts
 from app.run.record import RunRecord
-from app.run.sizes import bytes_in_words
 
 _COUNTED = (
     "first",
@@ -108,9 +108,9 @@ def _what_ran(record: RunRecord) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in around.packages.items())
     rows.append(("Versions", f"Foretoken {around.app}; {packages}"))
     rows.append(("Prompt", f"{len(record.prompt_ids)} tokens{reused(record)}"))
-    rows.append(("Peak memory on the target's device", _bytes(record.peak_bytes)))
+    rows.append(("Peak memory on the target's device", size(record.peak_bytes)))
     if record.draft_peak_bytes is not None:
-        rows.append(("Peak memory on the draft model's device", _bytes(record.draft_peak_bytes)))
+        rows.append(("Peak memory on the draft model's device", size(record.draft_peak_bytes)))
     return f"## What ran\n\n{table(('', ''), rows)}"
 
 
@@ -128,15 +128,11 @@ def _model(facts: ModelFacts) -> str:
     offloaded = f", {100 * facts.offloaded:.0f} % offloaded" if facts.offloaded else ""
     return (
         f"{facts.name}, {facts.precision}{note}, on {facts.device}{offloaded}; "
-        f"{facts.parameters / 1e6:.0f} million parameters, weights {_bytes(facts.weight_bytes)}; "
+        f"{facts.parameters / 1e6:.0f} million parameters, weights {size(facts.weight_bytes)}; "
         f"attention {facts.attention}"
         + (f"; linear layers {facts.kernel}" if facts.kernel else "")
         + (f"; passes {facts.passes}" if facts.passes else "")
     )
-
-
-def _bytes(count: int | None) -> str:
-    return NOTHING if count is None else bytes_in_words(count)
 
 
 def _tokens(record: RunRecord) -> str:

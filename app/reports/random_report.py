@@ -14,7 +14,7 @@ from app.reports.markdown_report import table
 from app.reports.plain_text import inline
 from app.reports.writing import check_report_path, write_files
 from app.run.events import ModelFacts
-from app.run.figures import NOTHING
+from app.run.figures import size
 from app.run.problems import Problem
 from app.run.random_bench import RandomMeasured
 from app.run.random_figures import SIMULATED, random_figures
@@ -107,7 +107,7 @@ def _ran(found: RandomMeasured) -> Iterator[tuple[str, str]]:
     around, wanted = found.environment, found.wanted
     yield "Target", _model(found.target)
     yield "Draft", _model(found.draft) if found.draft else "none"
-    yield "Most memory while they were made", _bytes(found.peak_bytes)
+    yield "Most memory while they were made", size(found.peak_bytes)
     yield "Copied", f"{bytes_in_words(found.copied_bytes)} at a time"
     yield "Texts", f"{wanted.tokens} tokens, {wanted.repeats} of each way, seed {wanted.seed}"
     yield "Device", f"{around.device}; {around.processor}; {around.threads} threads"
@@ -125,10 +125,6 @@ def _model(facts: ModelFacts) -> str:
         f"{facts.parameters / 1e6:,.1f} million, {bytes_in_words(facts.weight_bytes)}; attention "
         f"{facts.attention}{kernel}{passes}"
     )
-
-
-def _bytes(count: int | None) -> str:
-    return NOTHING if count is None else bytes_in_words(count)
 
 
 def _markdown(found: RandomMeasured) -> str:

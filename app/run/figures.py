@@ -23,6 +23,7 @@ from app.run.metrics import (
 )
 from app.run.record import Repetition, RunRecord
 from app.run.rules import is_lossy
+from app.run.sizes import bytes_in_words
 from app.run.tree_shape import pass_rows, tree_shape
 
 LENIENCY = "kept_by_leniency"
@@ -43,6 +44,11 @@ def decimal(value: float | None, places: int = 2) -> str:
 def percent(share: float | None) -> str:
     """A share of 1 in per cent, or that there is none."""
     return NOTHING if share is None else f"{100 * share:.1f} %"
+
+
+def size(count: int | None) -> str:
+    """So many bytes in words, or that there is none."""
+    return NOTHING if count is None else bytes_in_words(count)
 
 
 class Figure(msgspec.Struct, frozen=True):

@@ -99,6 +99,23 @@ def readers(mode: str, target, draft, counts=(), how=None, capacity=CAPACITY):
     return Counted(both), tapes
 
 
+def watched(proposer, reader, sampling, length, tokens, end_ids):
+    """What a lane writes, its drafts as the rule was given them, and its reader."""
+    rule = Watched(sampling)
+    lane = make_lane(
+        PROMPT,
+        proposer=proposer,
+        sampling=sampling,
+        draft_length=length,
+        max_new_tokens=tokens,
+        verifier=rule,
+        end_ids=end_ids,
+    )
+    found = run(lane, reader)
+    assert violations(found) == []
+    return found, rule.drafts, reader
+
+
 def texts(mode, target, draft, *, sampling, length, chained, tokens=40, **changes):
     proposer = draft_model(
         width=target.width,
@@ -110,19 +127,7 @@ def texts(mode, target, draft, *, sampling, length, chained, tokens=40, **change
     reader, _ = readers(
         mode, target, draft, [length] if chained else (), proposer.picking(), capacity=CAPACITY
     )
-    rule = Watched(sampling)
-    lane = make_lane(
-        PROMPT,
-        proposer=proposer,
-        sampling=sampling,
-        draft_length=length,
-        max_new_tokens=tokens,
-        verifier=rule,
-        end_ids=changes.get("end_ids", ()),
-    )
-    found = run(lane, reader)
-    assert violations(found) == []
-    return found, rule.drafts, reader
+    return watched(proposer, reader, sampling, length, tokens, changes.get("end_ids", ()))
 
 
 def told(repetition):
@@ -195,19 +200,8 @@ def guessed_by(mode, head, *, sampling, length, chained, tokens=40, **changes):
         both.prepare_chain(
             "head", [length], proposer.picking(), behind=4, advance=lambda done, total: None
         )
-    rule, reader = Watched(sampling), Counted(both)
-    lane = make_lane(
-        PROMPT,
-        proposer=proposer,
-        sampling=sampling,
-        draft_length=length,
-        max_new_tokens=tokens,
-        verifier=rule,
-        end_ids=changes.get("end_ids", ()),
-    )
-    found = run(lane, reader)
-    assert violations(found) == []
-    return found, rule.drafts, reader
+    reader = Counted(both)
+    return watched(proposer, reader, sampling, length, tokens, changes.get("end_ids", ()))
 
 
 @pytest.fixture(scope="module", params=["own", "eagle-1", "eagle-3"])

@@ -226,17 +226,22 @@ def test_graphs_of_four_bits_hold_the_largest_layer_unpacked(llama, precision, u
     assert more == unpacked * shape.hidden * shape.intermediate
 
 
-def test_graphs_of_a_draft_on_a_card_are_counted_there(llama):
-    plan = Plan(
-        target=llama,
+def with_draft_on_a_card(size) -> Plan:
+    """A run whose target is on the CPU."""
+    return Plan(
+        target=size,
         precision="bf16",
         tokens=100,
         device="cpu",
-        draft=llama,
+        draft=size,
         draft_precision="bf16",
         draft_device="cuda:0",
         drafter="model",
     )
+
+
+def test_graphs_of_a_draft_on_a_card_are_counted_there(llama):
+    plan = with_draft_on_a_card(llama)
     eager = estimate(msgspec.structs.replace(plan, passes="eager"))
     graphs = estimate(plan)
     assert graphs[0] == eager[0]
@@ -247,16 +252,7 @@ def test_graphs_of_a_draft_on_a_card_are_counted_there(llama):
 
 
 def test_laws_of_chains_are_counted_up_to_the_longest_chain(llama):
-    plan = Plan(
-        target=llama,
-        precision="bf16",
-        tokens=100,
-        device="cpu",
-        draft=llama,
-        draft_precision="bf16",
-        draft_device="cuda:0",
-        drafter="model",
-    )
+    plan = with_draft_on_a_card(llama)
 
     def of_graphs(length: int) -> int:
         asked = msgspec.structs.replace(plan, draft_length=length)

@@ -18,7 +18,7 @@ from app.models.fixed.head_feed import FeedShape, HeadFeeds, Rotation, feed_pair
 from app.models.fixed.memory import PlacedLayer
 from app.models.fixed.recorder import Recorder
 from app.models.fixed.room import Room
-from app.models.fixed.shapes import LARGEST, keys_between, least_rows, width_of, widths_up_to
+from app.models.fixed.shapes import LARGEST, width_of
 from app.models.picking import ChainGuesses
 
 if TYPE_CHECKING:
@@ -70,14 +70,9 @@ class HeadRoom(Room):
         """Records the feeds of up to so many pairs behind the first `start` and more; why not, or
         empty. Raises what `advance` does.
         """
-        shapes = []
-        for width in widths_up_to(rows):
-            last = self.capacity - least_rows(width)  # where a feed may begin that is padded so
-            if start <= last:
-                keys = keys_between(start + width, last + width, self.memory.room)
-                shapes += [FeedShape(width, number) for number in keys]
         if self.recorder is None:
             return ""
+        shapes = [FeedShape(*one) for one in self.padded_shapes(rows, start)]
         self.start.fill_(start)
         return self.feeds.prepare(shapes, self.recorder, advance)
 

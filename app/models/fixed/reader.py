@@ -14,7 +14,7 @@ from app.models.fixed.chain import FIRST, LONGEST, Chains, ChainShape, guess_cha
 from app.models.fixed.fixed_pass import Answer
 from app.models.fixed.recorder import record_all
 from app.models.fixed.room import Room, RoomCache, Shape
-from app.models.fixed.shapes import LARGEST, is_prompt, keys_between, least_rows, widths_up_to
+from app.models.fixed.shapes import LARGEST, is_prompt, keys_between
 from app.models.machine import release_memory
 from app.models.picking import ChainGuesses, Picking
 from app.models.tree import Tree
@@ -89,13 +89,11 @@ class FixedReader:
         if not fits or (tree is not None and len(tree.parents) > fed):
             return None
         shape = room.shape(fed, cache.length, layers)
-        if room.recorder is not None and not room.holds(shape):
+        if not room.holds(shape):
             return None
         with memory_guard(self._model.name):
             room.rows(shape.width).load(ids, cache.length, tree)
             found = room.answer(self._model, shape)
-            if found is None:
-                return None
             logits = found.logits[fed - rows : fed]
             features = None if found.features is None else found.features[:fed]
             if room.recorder is not None:  # the next pass of this shape writes to the same memory
@@ -122,7 +120,7 @@ class FixedReader:
         if cache.room.recorder is None or self._passes.mode == "eager":
             return
         start = min(max(cache.length, behind), cache.room.capacity - 1)
-        shapes = _shapes(cache.room, start, rows, layers)
+        shapes = [Shape(*one, layers) for one in cache.room.padded_shapes(rows, start)]
         wanted = [one for one in shapes if not cache.room.holds(one)]
         record = partial(self._record, cache.room, start)
         failed = record_all(wanted, record, advance, what="its passes")
@@ -185,17 +183,6 @@ class FixedReader:
     @torch.inference_mode()
     def _record(self, room: Room, start: int, shape: Shape) -> None:
         room.record(self._model, shape, start)
-
-
-def _shapes(room: Room, start: int, rows: int, layers: tuple[int, ...] | None) -> list[Shape]:
-    """The shapes of all passes of up to so many rows that begin at `start` or behind it."""
-    found = []
-    for width in widths_up_to(rows):
-        last = room.capacity - least_rows(width)  # where a pass may begin that is padded so
-        if start <= last:
-            keys = keys_between(start + width, last + width, room.memory.room)
-            found += [Shape(width, number, layers) for number in keys]
-    return found
 
 
 def _chain_shape(room: Room, length: int, count: int, how: Picking) -> ChainShape:

@@ -15,7 +15,7 @@ from app.models.fixed.chain import Chains, Compute
 from app.models.fixed.fixed_pass import Answer, PassRows, fixed_pass
 from app.models.fixed.memory import PlacedLayers
 from app.models.fixed.recorder import Recorder, Run
-from app.models.fixed.shapes import exact_keys, keys_of, width_of
+from app.models.fixed.shapes import exact_keys, keys_of, padded_shapes, width_of
 
 if TYPE_CHECKING:
     from app.models.language_model import LanguageModel
@@ -78,23 +78,25 @@ class Room:
     def _is_exact(self) -> bool:
         return self.recorder is None and self._device.type == "cpu"
 
+    def padded_shapes(self, rows: int, start: int) -> list[tuple[int, int]]:
+        """The width and the keys of all passes of up to so many rows, from `start` on."""
+        return padded_shapes(rows, start=start, capacity=self.capacity, room=self.memory.room)
+
     def holds(self, shape: Shape) -> bool:
-        """Whether a pass of this shape is recorded."""
-        return shape in self._recorded
+        """Whether a pass of this shape can be had now."""
+        return self.recorder is None or shape in self._recorded
 
     def recorded(self, layers: tuple[int, ...] | None) -> int:
         """How many passes are recorded that yield features of these layers; with None none."""
         return sum(shape.layers == layers for shape in self._recorded)
 
-    def answer(self, model: LanguageModel, shape: Shape) -> Answer | None:
-        """What the pass yields that its rows have been told of, until the next one of its width;
-        None if it would have to be recorded first.
+    def answer(self, model: LanguageModel, shape: Shape) -> Answer:
+        """What the pass yields that its rows have been told of, until the next one of its width. It
+        has to be held.
         """
         if self.recorder is None:
             return _pass(model, self.memory, self.rows(shape.width), shape)
-        found = self._recorded.get(shape)
-        if found is None:
-            return None
+        found = self._recorded[shape]
         found.replay()
         return found.answer
 

@@ -47,6 +47,18 @@ def least_rows(width: int) -> int:
     return WIDTHS[place - 1] + 1 if place else 1
 
 
+def padded_shapes(rows: int, *, start: int, capacity: int, room: int) -> list[tuple[int, int]]:
+    """The width and the keys of every pass of up to so many rows that begins at `start` or behind
+    it, and ends within the capacity, in memory of this room.
+    """
+    found = []
+    for width in widths_up_to(rows):
+        last = capacity - least_rows(width)  # where a pass may begin that is padded so
+        if start <= last:
+            found += [(width, keys) for keys in keys_between(start + width, last + width, room)]
+    return found
+
+
 def keys_of(end: int, room: int) -> int:
     """How many keys a pass sums over whose padded rows end there, in memory of this room."""
     keys = FIRST_KEYS

@@ -11,13 +11,12 @@ from app.reports.html.tables import Table
 from app.reports.markdown_report import reused
 from app.run.draft_lengths import LENGTH_POLICIES, LengthPolicy
 from app.run.events import ModelFacts
-from app.run.figures import NOTHING
+from app.run.figures import NOTHING, size
 from app.run.methods import METHODS, Method
 from app.run.options import Offer
 from app.run.record import RunRecord
 from app.run.rules import RULES, Rule
 from app.run.settings import OptionValue, RunSettings, Sampling
-from app.run.sizes import bytes_in_words
 
 Row = tuple[str, str]
 
@@ -120,7 +119,7 @@ def _machine(record: RunRecord) -> list[Row]:
         ("Threads", str(around.threads)),
         *limits(around),
         *((name, version) for name, version in around.packages.items()),
-        ("Peak memory on the target's device", _megabytes(record.peak_bytes)),
+        ("Peak memory on the target's device", size(record.peak_bytes)),
         *_draft_peak(record),
         ("Warm-up", "each model, at each width of its passes, before the first lane"),
     ]
@@ -129,7 +128,7 @@ def _machine(record: RunRecord) -> list[Row]:
 def _draft_peak(record: RunRecord) -> list[Row]:
     """What was held for a draft model on a device of its own."""
     peak = record.draft_peak_bytes
-    return [] if peak is None else [("Peak memory on the draft model's device", _megabytes(peak))]
+    return [] if peak is None else [("Peak memory on the draft model's device", size(peak))]
 
 
 def _model(facts: ModelFacts) -> list[Row]:
@@ -140,7 +139,7 @@ def _model(facts: ModelFacts) -> list[Row]:
         ("Device", facts.device),
         *((("Offloaded", f"{100 * facts.offloaded:.0f} %"),) if facts.offloaded else ()),
         ("Parameters", f"{facts.parameters:_}".replace("_", " ")),
-        ("Weights", _megabytes(facts.weight_bytes)),
+        ("Weights", size(facts.weight_bytes)),
         ("Vocabulary", str(facts.vocabulary)),
         ("Context length", str(facts.context_length)),
         ("Attention", facts.attention),
@@ -205,7 +204,3 @@ def _proof(holds: bool, note: str) -> str:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
-
-
-def _megabytes(count: int | None) -> str:
-    return NOTHING if count is None else bytes_in_words(count)
