@@ -115,7 +115,7 @@ def attend(
     Keys and values are [1, shared heads, length, size], the mask is added to scores [n, length];
     `layouts` are the pass's.
     """
-    if len(query) <= (_FOLDED_ROWS if query.device.type == "cpu" else _FOLDED_ROWS_OF_A_CARD):
+    if query.shape[0] <= (_FOLDED_ROWS if query.device.type == "cpu" else _FOLDED_ROWS_OF_A_CARD):
         return attend_folded(query, keys, values, mask, scale, layouts or FoldedMasks())
     return _attend_whole(query, keys, values, mask, scale)
 

@@ -85,7 +85,7 @@ class HeadSession(PairsSession):
         room = self._room
         if room is None or len(text) + count - 2 > self._capacity:
             return None
-        shape = ChainShape(count, room.keys(len(text) - 1 + count), how)
+        shape = ChainShape(count, room.keys(len(text) - 1 + count), how, first=0)
         if not room.guesses.holds(shape):
             return None
         self._begin(text, None, None)
@@ -112,7 +112,7 @@ class HeadSession(PairsSession):
             passes.note(f"the head's pairs eagerly: {failed}")
         room.tell(start, torch.zeros_like(room.feature))
         shapes = [
-            ChainShape(count, keys, how)
+            ChainShape(count, keys, how, first=0)
             for count in counts
             if count <= LONGEST and start + count <= self._capacity + 1
             for keys in keys_between(start + count, room.capacity + 1, whole)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from app.models.asked_layers import asked_before_layers
 from app.models.attention import Masks, Placed
-from app.models.cache import SequenceCache, open_cache
+from app.models.cache import STEP, SequenceCache, open_cache
 from app.models.exhausted import memory_guard
 from app.models.first_layers import LayerList
 from app.models.fixed.passes import Passes
@@ -170,6 +170,11 @@ class LanguageModel:
     def _lean_for(self, rows: int) -> LeanDecoder | None:
         """What computes a pass of so many rows, if that is a lean pass."""
         return self._lean if self._lean_rows is None or rows <= self._lean_rows else None
+
+    @property
+    def key_step(self) -> int:
+        """Attention sums over a multiple of so many keys."""
+        return STEP if self._lean is not None and self._lean.steady else 1
 
     @property
     def hidden(self) -> int:

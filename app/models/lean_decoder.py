@@ -35,7 +35,7 @@ class LeanDecoder:
         # Whole numbers are summed exactly at any width of a pass; so that attention hardly rounds
         # a row otherwise in one than in another, it sums over as many keys in each, for no fewer
         # rows than a few.
-        self._steady = isinstance(self._output, Int8Linear)
+        self.steady = isinstance(self._output, Int8Linear)
         self._heads = int(inner.config.num_attention_heads)
         self._shared = int(inner.config.num_key_value_heads)
         self._least_rows = -(-_FEW * self._shared // self._heads)
@@ -83,7 +83,7 @@ class LeanDecoder:
 
     def keys(self, end: int) -> int | None:
         """How many keys attention sums over where `end` are held; None for just those."""
-        return -(-end // STEP) * STEP if self._steady else None
+        return -(-end // STEP) * STEP if self.steady else None
 
     def logits(self, states: Tensor) -> Tensor:
         """The logits [rows, width] of states [rows, hidden]."""
@@ -104,11 +104,12 @@ class LeanDecoder:
         """
         key = turned[:, self._heads :]
         keys, values = held.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
-        if self._steady:
+        if self.steady:
             keys, values = held.padded()
         query, mask = turned[:, : self._heads], masks.of(layer.window)
-        rows, missing = len(query), self._least_rows - len(query)
-        if self._steady and missing > 0:
+        rows = query.shape[0]
+        missing = self._least_rows - rows
+        if self.steady and missing > 0:
             query = functional.pad(query, (0, 0, 0, 0, 0, missing))
             mask = None if mask is None else functional.pad(mask, (0, 0, 0, missing))
         found = attend(query, keys, values, mask=mask, scale=layer.scale, layouts=layouts)

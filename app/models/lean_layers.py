@@ -61,7 +61,7 @@ class _FusedRead:
     norms: tuple[Norm, Norm] | None
 
     def __call__(self, x: Tensor) -> Pair:
-        vectors = self.whole(x).view(len(x), -1, self.size)
+        vectors = self.whole(x).view(x.shape[0], -1, self.size)
         turning, value = vectors[:, : -self.shared], vectors[:, -self.shared :]
         if self.norms is not None:
             query, key = turning[:, : self.heads], turning[:, self.heads :]
@@ -78,7 +78,7 @@ class _PlainRead:
     norms: tuple[Norm, Norm] | None
 
     def __call__(self, x: Tensor) -> Pair:
-        query, key, value = (layer(x).view(len(x), -1, self.size) for layer in self.layers)
+        query, key, value = (layer(x).view(x.shape[0], -1, self.size) for layer in self.layers)
         if self.norms is not None:
             query, key = self.norms[0](query), self.norms[1](key)
         return torch.cat([query, key], dim=1), value

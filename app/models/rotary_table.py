@@ -32,7 +32,7 @@ class RotaryTable:
     def at(self, places: Tensor, end: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """The same of positions [n], all of which lie before `end`."""
         self._reach(end, dtype)
-        return self._cosines[places], self._sines[places]
+        return self._cosines.index_select(0, places), self._sines.index_select(0, places)
 
     def _reach(self, end: int, dtype: torch.dtype) -> None:
         if end > self._length or dtype != self._cosines.dtype:

@@ -24,7 +24,7 @@ from app.decoding.verifiers import make_verifier
 from app.library.head_folder import check_head
 from app.models.block import Block
 from app.models.fixed.chain import as_chain
-from app.models.fixed.memory import PlacedLayer
+from app.models.fixed.memory import Aim, PlacedLayer
 from app.models.fixed.passes import Passes
 from app.models.fixed.reader import FixedReader
 from app.models.loaded_head import LoadedHead
@@ -392,10 +392,11 @@ def test_a_head_whose_chains_cannot_be_recorded_says_so():
 
 
 def test_a_memory_is_aimed_at_places_no_longer_than_it_is_asked_to_be():
-    layer = PlacedLayer(64)
+    aim = Aim()
+    layer = PlacedLayer(64, aim)
     ones = torch.ones(1, 1, 2, 4)
     layer.update(ones, ones)
-    with pytest.raises(RuntimeError, match="midway"), layer.aimed(torch.tensor([5, 6]), 16):
+    with pytest.raises(RuntimeError, match="midway"), aim.at(torch.tensor([5, 6]), 16):
         raise RuntimeError("midway")
     keys, _ = layer.update(ones, ones)
     assert keys.shape[2] == 4  # behind the others, as ever

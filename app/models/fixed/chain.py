@@ -1,12 +1,12 @@
 """A draft's whole chain of guesses as one run over tensors: each is fed before the next is made.
 
-The first pass reads the one or two tokens that are new of the text, padded to two rows; a chain of
-n guesses goes on with n - 1 passes of one row, at places that are tensors too.
+The first pass reads the one or two tokens that are new of the text, padded to two rows where it is
+recorded; a chain of n guesses goes on with n - 1 passes of one row, at places that are tensors too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from app.models.language_model import LanguageModel
 
 FIRST = 2
-"""Rows of a chain's first pass, padded ones included."""
+"""Rows of a chain's first pass where it is padded."""
 LONGEST = LONGEST_CHAIN
 """Guesses of a chain at most."""
 
@@ -35,6 +35,8 @@ class ChainShape(NamedTuple):
     keys: int
     """Keys that attention sums over, in each pass."""
     how: Picking
+    first: int
+    """Rows of its first pass, padded ones included; 0 where it begins with none."""
 
 
 Compute = Callable[[ChainShape, Tensor], ChainGuesses]
@@ -44,21 +46,23 @@ Compute = Callable[[ChainShape, Tensor], ChainGuesses]
 def guess_chain(
     model: LanguageModel,
     memory: PlacedLayers,
-    first: PassRows,
-    step: PassRows,
+    rows: Mapping[int, PassRows],
     shape: ChainShape,
     draws: Tensor,
 ) -> ChainGuesses:
-    """Makes a chain behind what `first` has been told of; `step` is told of the rest.
+    """Makes a chain behind what the rows of its first pass have been told of; `rows` are those of a
+    width.
 
     Uses only tensors that stay where they are, as `fixed_pass`.
     """
+    first, step = rows[shape.first], rows[1]
+    end = first.start + first.count
     read = fixed_pass(model, memory, first, keys=shape.keys, layers=None)
     row = read.logits.index_select(0, first.count - 1)[0]
     made = [shape.how.pick(row, draws[0])]
     for place in range(1, shape.guesses):
         step.ids.copy_(shape.how.fed(made[-1].token).reshape(1))
-        step.start.copy_((first.start + first.count + (place - 1))[0])
+        step.start.copy_((end + (place - 1))[0])
         row = fixed_pass(model, memory, step, keys=shape.keys, layers=None).logits[0]
         made.append(shape.how.pick(row, draws[place]))
     return as_chain(made, shape.how)

@@ -37,12 +37,14 @@ class PassRows:
         """How many tokens are held before the pass, []."""
         self.count = torch.full((1,), width, device=device)
         """How many rows are no padding, [1]."""
-        self.offsets = torch.arange(width, device=device)
+        self.steps = torch.arange(width, device=device)
+        """Each row's place behind the start, [w]."""
+        self.offsets = self.steps.clone()
         """Each row's position behind the start, [w]; those of padded rows repeat the last one."""
-        self.lineage = _chain(width, device)
-        """Whether row i may see row j, [w, w]."""
+        self.hidden = _chain(width, device)
+        """Whether row i may not see row j, [w, w]."""
         self._form: Tree | int = width
-        """What offsets and lineage say: a tree, or how many rows follow each other."""
+        """What offsets and hidden rows say: a tree, or how many rows follow each other."""
 
     @property
     def width(self) -> int:
@@ -57,11 +59,10 @@ class PassRows:
         if tree is not None:
             self._load_tree(tree, start, rows)
         elif self._form != rows:
-            torch.arange(self.width, out=self.offsets)
-            self.offsets.clamp_(max=rows - 1)
+            torch.clamp(self.steps, max=rows - 1, out=self.offsets)
             self.count.fill_(rows)
             if isinstance(self._form, Tree):
-                self.lineage.copy_(_chain(self.width, self.ids.device))
+                self.hidden.copy_(_chain(self.width, self.ids.device))
             self._form = rows
 
     def _load_tree(self, tree: Tree, start: int, rows: int) -> None:
@@ -70,41 +71,56 @@ class PassRows:
         self.offsets[:rows].copy_(tree.places(start, start + rows) - start)
         self.offsets[rows:] = 0
         self.count.fill_(rows)
-        self.lineage.copy_(_chain(self.width, self.ids.device))
-        self.lineage[rows:, :rows] = False
-        self.lineage[before:rows, before:rows] = tree.lineage
+        self.hidden.copy_(_chain(self.width, self.ids.device))
+        self.hidden[rows:, :rows] = True
+        self.hidden[before:rows, before:rows] = ~tree.lineage
         self._form = tree
 
 
 def _chain(width: int, device: torch.device) -> Tensor:
-    """Each row sees itself and those before it, [w, w]."""
-    return torch.ones((width, width), dtype=torch.bool, device=device).tril()
+    """What is hidden where each row sees itself and those before it, [w, w]."""
+    return torch.ones((width, width), dtype=torch.bool, device=device).triu(1)
 
 
 class FixedMasks:
     """What each row may see, added to its scores: [w, keys] by window."""
 
-    def __init__(self, rows: PassRows, positions: Tensor, keys: int, dtype: torch.dtype) -> None:
-        places = torch.arange(keys, device=positions.device)
-        behind = places - rows.start
-        inside = behind.clamp(0, rows.width - 1)
-        is_text = behind < 0
-        fed = rows.lineage.index_select(1, inside) & (behind < rows.width)
-        self._hidden = ~(is_text | fed)
-        self._asking = positions[:, None]
-        self._asked = torch.where(is_text, places, positions.index_select(0, inside))
-        self._dtype = dtype
-        self._made: dict[int | None, Tensor] = {}
+    def __init__(
+        self,
+        model: LanguageModel,
+        rows: PassRows,
+        positions: Tensor,
+        places: Tensor,
+        *,
+        keys: int,
+        whole: bool,
+    ) -> None:
+        """Of rows at these positions, [w], that are written at these places, [w]; with `whole` the
+        last row is written at the last of the keys.
+        """
+        self._model, self._keys = model, keys
+        self._rows, self._positions, self._places = rows, positions, places
+        self._sees_all = whole and rows.width == 1
+        self._made: dict[int | None, Tensor | None] = {}
 
-    def of(self, window: int | None) -> Tensor:
-        """The mask of layers that see so many tokens, by the keys' own positions."""
+    def of(self, window: int | None) -> Tensor | None:
+        """The mask of layers that see so many tokens, by the keys' own positions; None where every
+        row sees all.
+        """
         if window not in self._made:
-            hidden = self._hidden
-            if window is not None:
-                hidden = hidden | (self._asked <= self._asking - window)
-            mask = torch.zeros(hidden.shape, dtype=self._dtype, device=hidden.device)
-            self._made[window] = mask.masked_fill_(hidden, float("-inf"))
+            free = self._sees_all and (window is None or window >= self._keys)
+            self._made[window] = None if free else self._make(window)
         return self._made[window]
+
+    def _make(self, window: int | None) -> Tensor:
+        every = torch.arange(self._keys, device=self._places.device)
+        hidden = (every >= self._rows.start).repeat(self._rows.width, 1)
+        hidden.index_copy_(1, self._places, self._rows.hidden)
+        if window is not None:
+            asked = every.index_copy(0, self._places, self._positions)
+            hidden |= asked <= self._positions[:, None] - window
+        mask = torch.zeros(hidden.shape, dtype=self._model.dtype, device=hidden.device)
+        return mask.masked_fill_(hidden, float("-inf"))
 
 
 def fixed_pass(
@@ -114,16 +130,18 @@ def fixed_pass(
     *,
     keys: int,
     layers: tuple[int, ...] | None,
+    whole: bool = False,
 ) -> Answer:
-    """Computes a pass over the rows, summing over the first `keys` places of the memory.
+    """Computes a pass over the rows, summing over the first `keys` places of the memory; `whole`
+    says that the last row is written at the last of them.
 
     Writes its keys and values at start, start + 1, ...; notes no length. With `layers` it yields
     features, as `LanguageModel.forward_with_features` tells of them. Uses only the tensors of
     `rows`, never a number of the host's: it may be recorded and replayed.
     """
     positions = rows.start + rows.offsets
-    places = rows.start + torch.arange(rows.width, device=positions.device)
-    masks = FixedMasks(rows, positions, keys, model.dtype)
+    places = rows.start + rows.steps
+    masks = FixedMasks(model, rows, positions, places, keys=keys, whole=whole)
     placed = Placed(positions, memory.room, masks)
     with memory.aimed(places, keys) as cache, shared_keys():
         if layers is None:

@@ -51,7 +51,7 @@ def feed_pairs(
     query, key, value = module.vectors(x)
     cosines, sines = (table.index_select(0, positions) for table in rotation)
     query, key = rotate(query, cosines, sines), rotate(key, cosines, sines)
-    with layer.aimed(places, keys):
+    with layer.aim.at(places, keys):
         held = layer.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
     hidden = torch.arange(keys, device=places.device)[None] > places[:, None]
     mask = torch.zeros(hidden.shape, dtype=x.dtype, device=places.device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,17 +14,34 @@ from app.library.memory import placed_room
 from app.models.cache import FixedLayer, SequenceCache
 
 
+class Aim:
+    """Where the layers of one memory write, and how much of it they show."""
+
+    def __init__(self) -> None:
+        self.places: Tensor | None = None
+        """[w]; None for behind what is held."""
+        self.keys = 0
+
+    @contextmanager
+    def at(self, places: Tensor, keys: int) -> Iterator[None]:
+        """While it lasts, passes write at these places, [w], and sum over so many keys."""
+        self.places, self.keys = places, keys
+        try:
+            yield
+        finally:
+            self.places, self.keys = None, 0
+
+
 class PlacedLayer(FixedLayer):
     """A layer's keys and values, [1, heads, room, size], that a pass appends to as ever, or writes
-    at the places that the layer is aimed at.
+    where they are aimed.
 
     It begins as zeros: what no one has written yet is hidden by a mask, but must be a number.
     """
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, aim: Aim) -> None:
         super().__init__(room)
-        self._places: Tensor | None = None
-        self._keys = 0
+        self.aim = aim
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Takes the memory, once the shapes are known."""
@@ -39,32 +56,24 @@ class PlacedLayer(FixedLayer):
             self.keys.zero_()
             self.values.zero_()
 
-    @contextmanager
-    def aimed(self, places: Tensor, keys: int) -> Iterator[None]:
-        """While it lasts, passes write at these places, [w], and sum over so many keys."""
-        self._places, self._keys = places, keys
-        try:
-            yield
-        finally:
-            self._places, self._keys = None, 0
-
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Writes keys and values; all that are held, or as many as the layer is aimed at."""
-        if self._places is None:
+        """Writes keys and values; all that are held, or as many as a pass sums over."""
+        places = self.aim.places
+        if places is None:
             return super().update(key_states, value_states)
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        self.keys.index_copy_(2, self._places, key_states)
-        self.values.index_copy_(2, self._places, value_states)
+        self.keys.index_copy_(2, places, key_states)
+        self.values.index_copy_(2, places, value_states)
         return self.padded()
 
     def padded(self) -> tuple[Tensor, Tensor]:
         """Keys and values that a pass sums over; what it may not see is to be hidden."""
-        if self._places is None:
+        if self.aim.places is None:
             return super().padded()
-        return self.keys[:, :, : self._keys], self.values[:, :, : self._keys]
+        return self.keys[:, :, : self.aim.keys], self.values[:, :, : self.aim.keys]
 
 
 class PlacedLayers:
@@ -73,7 +82,8 @@ class PlacedLayers:
     def __init__(self, count: int, capacity: int) -> None:
         self.room = placed_room(capacity)
         """Tokens that the memory holds, padded rows included."""
-        self.layers = [PlacedLayer(self.room) for _ in range(count)]
+        self._aim = Aim()
+        self.layers = [PlacedLayer(self.room, self._aim) for _ in range(count)]
         self.inner = TransformersCache(layers=self.layers)
 
     @property
@@ -92,9 +102,7 @@ class PlacedLayers:
     @contextmanager
     def aimed(self, places: Tensor, keys: int) -> Iterator[SequenceCache]:
         """The layers as a cache that writes at these places, [w], while it lasts."""
-        with ExitStack() as stack:
-            for layer in self.layers:
-                stack.enter_context(layer.aimed(places, keys))
+        with self._aim.at(places, keys):
             yield SequenceCache(self.inner, fixed=True)
 
     def set_length(self, length: int) -> None:

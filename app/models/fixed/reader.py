@@ -52,7 +52,13 @@ class FixedReader:
 
     def _new_room(self, capacity: int) -> Room:
         model = self._model
-        return Room(model.layers, capacity, model.device, self._passes.new_recorder())
+        return Room(
+            model.layers,
+            capacity,
+            model.device,
+            self._passes.new_recorder(),
+            key_step=model.key_step,
+        )
 
     def forward(self, ids: Tensor, cache: RoomCache, rows: int, tree: Tree | None = None) -> Tensor:
         """As `LanguageModel.forward`."""
@@ -143,9 +149,10 @@ class FixedReader:
         such a chain has to be held. Raises Problem when the device's memory is exhausted.
         """
         room, chains = cache.room, self._chains(cache.room)
-        shape = _chain_shape(room, cache.length + len(ids), count, how)
+        first = len(ids) if room.is_exact else FIRST
+        shape = _chain_shape(room, cache.length + len(ids), count, how, first)
         with memory_guard(self._model.name):
-            room.rows(FIRST).load(ids, cache.length)
+            room.rows(first).load(ids, cache.length)
             found = chains.answer(shape, draws)
         cache.settle(len(ids) + count - 1)
         return found
@@ -177,17 +184,19 @@ class FixedReader:
             self._passes.note(f"chains one by one: {failed}")
 
     def _chains(self, room: Room) -> Chains:
-        first, step = room.rows(FIRST), room.rows(1)
-        return room.chains(partial(guess_chain, self._model, room.memory, first, step))
+        rows = {width: room.rows(width) for width in (1, FIRST)}
+        return room.chains(partial(guess_chain, self._model, room.memory, rows))
 
     @torch.inference_mode()
     def _record(self, room: Room, start: int, shape: Shape) -> None:
         room.record(self._model, shape, start)
 
 
-def _chain_shape(room: Room, length: int, count: int, how: Picking) -> ChainShape:
+def _chain_shape(
+    room: Room, length: int, count: int, how: Picking, first: int = FIRST
+) -> ChainShape:
     """The shape of a chain behind so many tokens of a text."""
-    return ChainShape(count, room.keys(length + count), how)
+    return ChainShape(count, room.keys(length + count), how, first)
 
 
 def _chain_shapes(room: Room, start: int, count: int, how: Picking) -> list[ChainShape]:
@@ -195,4 +204,4 @@ def _chain_shapes(room: Room, start: int, count: int, how: Picking) -> list[Chai
     ends = start + 1 + count, room.capacity + 1
     if ends[0] > ends[1] or count > LONGEST:
         return []
-    return [ChainShape(count, keys, how) for keys in keys_between(*ends, room.memory.room)]
+    return [ChainShape(count, keys, how, FIRST) for keys in keys_between(*ends, room.memory.room)]

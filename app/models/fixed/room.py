@@ -15,7 +15,7 @@ from app.models.fixed.chain import Chains, Compute
 from app.models.fixed.fixed_pass import Answer, PassRows, fixed_pass
 from app.models.fixed.memory import PlacedLayers
 from app.models.fixed.recorder import Recorder, Run
-from app.models.fixed.shapes import exact_keys, keys_of, padded_shapes, width_of
+from app.models.fixed.shapes import keys_of, padded_shapes, width_of
 
 if TYPE_CHECKING:
     from app.models.language_model import LanguageModel
@@ -43,13 +43,21 @@ class Room:
     """The memory of one sequence at a time, and the passes that are recorded over it."""
 
     def __init__(
-        self, layers: int, capacity: int, device: torch.device, recorder: Recorder | None
+        self,
+        layers: int,
+        capacity: int,
+        device: torch.device,
+        recorder: Recorder | None,
+        *,
+        key_step: int = 1,
     ) -> None:
+        """`key_step` is what keys are counted in where passes are padded no further."""
         self.capacity = capacity
         self.memory = PlacedLayers(layers, capacity)
         self.recorder = recorder
         """None for passes that are computed each time."""
         self._device = device
+        self._key_step = key_step
         self._rows: dict[int, PassRows] = {}
         self._recorded: dict[Shape, Recorded] = {}
         self._answers: dict[tuple[int, tuple[int, ...] | None], Answer] = {}
@@ -65,17 +73,20 @@ class Room:
         """The shape of a pass that feeds so many rows behind the first `start` tokens.
 
         A processor is slower by every row and key that a pass is padded by, and has no use for it
-        where nothing is recorded: there it is padded to what memory is read in only.
+        where nothing is recorded: there it is padded to what the model counts keys in only.
         """
-        width = fed if self._is_exact else width_of(fed)
+        width = fed if self.is_exact else width_of(fed)
         return Shape(width, self.keys(start + width), layers)
 
     def keys(self, end: int) -> int:
         """How many keys passes sum over whose rows end there, padded ones included."""
-        return (exact_keys if self._is_exact else keys_of)(end, self.memory.room)
+        if self.is_exact:
+            return -(-end // self._key_step) * self._key_step
+        return keys_of(end, self.memory.room)
 
     @property
-    def _is_exact(self) -> bool:
+    def is_exact(self) -> bool:
+        """Whether passes have no more rows than they are fed."""
         return self.recorder is None and self._device.type == "cpu"
 
     def padded_shapes(self, rows: int, start: int) -> list[tuple[int, int]]:
@@ -95,7 +106,8 @@ class Room:
         has to be held.
         """
         if self.recorder is None:
-            return _pass(model, self.memory, self.rows(shape.width), shape)
+            whole = self.is_exact and self._key_step == 1
+            return _pass(model, self.memory, self.rows(shape.width), shape, whole=whole)
         found = self._recorded[shape]
         found.replay()
         return found.answer
@@ -134,8 +146,15 @@ class Room:
         self.recorder = None
 
 
-def _pass(model: LanguageModel, memory: PlacedLayers, rows: PassRows, shape: Shape) -> Answer:
-    return fixed_pass(model, memory, rows, keys=shape.keys, layers=shape.layers)
+def _pass(
+    model: LanguageModel,
+    memory: PlacedLayers,
+    rows: PassRows,
+    shape: Shape,
+    *,
+    whole: bool = False,
+) -> Answer:
+    return fixed_pass(model, memory, rows, keys=shape.keys, layers=shape.layers, whole=whole)
 
 
 def _pass_into(

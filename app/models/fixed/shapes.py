@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.library.memory import CACHE_STEP, PASS_WIDTHS
+from app.library.memory import PASS_WIDTHS
 
 WIDTHS = PASS_WIDTHS
 """Rows that a fixed pass may have.
@@ -28,11 +28,6 @@ def width_of(rows: int) -> int:
 def is_prompt(fed: int, wanted: int) -> bool:
     """Whether a pass that feeds so many rows and wants the last ones reads a prompt."""
     return fed - wanted >= _PROMPT
-
-
-def exact_keys(end: int, room: int) -> int:
-    """How many keys a pass sums over that ends there, where every key has its price."""
-    return min(-(-end // CACHE_STEP) * CACHE_STEP, room)
 
 
 def widths_up_to(rows: int) -> tuple[int, ...]:

@@ -119,8 +119,8 @@ def test_a_longer_text_and_every_kind_of_features_are_tried_on_a_card(
 ):
     right = room.fixed_pass
 
-    def wrong(*given, keys, layers: tuple[int, ...] | None):
-        found = right(*given, keys=keys, layers=layers)
+    def wrong(*given, keys, layers: tuple[int, ...] | None, whole: bool):
+        found = right(*given, keys=keys, layers=layers, whole=whole)
         spoilt = getattr(found, part)
         if keys <= 256 or layers != at or spoilt is None:
             return found

@@ -6,7 +6,6 @@ from app.library.memory import placed_room
 from app.models.fixed.shapes import (
     LARGEST,
     WIDTHS,
-    exact_keys,
     is_prompt,
     keys_between,
     keys_of,
@@ -58,11 +57,6 @@ def test_a_text_meets_these_numbers_of_keys_as_it_grows():
     assert set(keys_between(200, 1590, 1600)) == met
     assert keys_between(300, 400, 4096) == (512,)
     assert keys_between(5, 90, 128) == (128,)
-
-
-def test_keys_that_have_a_price_are_hardly_padded():
-    assert [exact_keys(end, 1600) for end in (1, 16, 17, 250)] == [16, 16, 32, 256]
-    assert exact_keys(1599, 1600) == 1600
 
 
 def test_few_rows_of_many_are_wanted_of_a_prompt():
