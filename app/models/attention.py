@@ -11,6 +11,10 @@ from torch.nn import functional
 
 from app.models.tree import Tree
 
+# cuDNN's attention, torch's first choice on an H100 and its kin, is planned anew for each shape: a
+# text that grows would meet such a plan, up to half a second, in pass after pass.
+torch.backends.cuda.enable_cudnn_sdp(False)
+
 _FOLDED_ROWS = 32
 """Up to so many rows, queries that share a key are laid out as more rows of one head."""
 _FOLDED_ROWS_OF_A_CARD = 64
@@ -149,7 +153,14 @@ def attend_folded(
 def _attend_whole(
     query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float
 ) -> Tensor:
-    """The same for many rows, where a mask as large as the folded queries would be too large."""
+    """The same for many rows, where a mask as large as the folded queries would be too large.
+
+    On a card no kernel takes a mask and shared keys together (torch up to 2.13): it would compute
+    all scores in fp32. There keys are copied for the heads that share them.
+    """
+    shares = query.shape[1] // keys.shape[1]
+    if mask is not None and shares > 1 and query.device.type != "cpu":
+        keys, values = (held.repeat_interleave(shares, dim=1) for held in (keys, values))
     answer = functional.scaled_dot_product_attention(
         query.transpose(0, 1)[None], keys, values, attn_mask=mask, scale=scale, enable_gqa=True
     )

@@ -110,7 +110,8 @@ def _of_plain(found: RandomMeasured) -> Iterator[RandomFigure]:
         "generate_speed",
         "generate of transformers",
         "tokens/s",
-        "Tokens / seconds of the whole call, the prompt's pass included; greedy.",
+        "Tokens / seconds of the whole call, the prompt's pass included; greedy, as it comes: a "
+        "cache that grows, nothing compiled.",
         [ratio(one.tokens, one.total) for one in found.generate],
     )
     pairs = zip(found.plain, found.generate, strict=True)
@@ -166,7 +167,8 @@ def _of_passes(found: RandomMeasured) -> Iterator[RandomFigure]:
         "idle_share",
         "Device idle in a pass",
         "%",
-        "1 - seconds in which a kernel or a copy ran / T(1): gaps between launches.",
+        "1 - seconds in which a kernel or a copy ran / T(1): gaps between launches, and what the "
+        "host does before the first and behind the last.",
         [None if found.busy is None else idle_share(found.busy, passes[1])],
     )
     yield _figure(

@@ -8,7 +8,8 @@ WIDTHS = PASS_WIDTHS
 """Rows that a fixed pass may have.
 
 Up to 8 none is padded, for kernels differ there: bitsandbytes 0.50 multiplies 5 rows with the 4-bit
-weights as they are, and unpacks most of a model's weights first for 8. Kernels for more rows work
+weights as they are, and for 6 to 8 unpacks some of them first (at 8 rows 46 % of Llama 8B's on an
+H200, fewer on smaller cards). Kernels for more rows work
 in tiles of 16 or more; their limits lie at 16, 32, 48 and 64 rows, which no padding crosses.
 """
 LARGEST = WIDTHS[-1]
