@@ -130,7 +130,10 @@ def steps(folder: Path) -> list[Step]:
     first = {"test_graphs": 60, "test_lanes_of_graphs": 180, "test_memory_of_graphs": 120}
     others = sorted({file.stem for file in (ROOT / HERE).glob("test_*.py")} - first.keys())
     graphs, lanes, memory = (tests(file, limit, folder) for file, limit in first.items())
-    timed = [sys.executable, str(Path("tests") / "benchmarks" / "verification.py")]
+    timed = [
+        Step(name, [sys.executable, f"tests/benchmarks/{name}.py", "--device", "cuda"], 60)
+        for name in ("attention", "verification")
+    ]
     return [
         Step("facts", [sys.executable, "-c", _FACTS], 60),
         Step("nvidia-smi", ["nvidia-smi"], 20),
@@ -141,7 +144,7 @@ def steps(folder: Path) -> list[Step]:
         bench("qwen-0.5b", "bf16", "auto", 75),
         bench("qwen-0.5b", "bf16", "eager", 75),
         memory,
-        Step("verification", [*timed, "--device", "cuda"], 60),
+        *timed,
         *(tests(file, 120, folder) for file in others),
     ]
 

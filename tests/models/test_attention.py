@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from benchmarks.attention import in_parts, inputs
 from card_stand_in import CARD, Card, OnCard
 
 from app.models import attention
@@ -64,3 +65,12 @@ def test_on_a_card_many_rows_never_ask_for_a_mask_and_shared_keys_at_once(monkey
 
 def test_attention_that_is_planned_anew_for_each_shape_is_not_taken():
     assert not torch.backends.cuda.cudnn_sdp_enabled()
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("length", [256, 1024, 4096])  # of these parts, a fourth is hidden whole
+def test_keys_summed_over_in_parts_give_the_same(rows, length):
+    shape = {"heads": 6, "shared": SHARED, "size": SIZE}
+    query, keys, values, mask = inputs(rows, length, **shape, device=torch.device("cpu"))
+    due = attend(query, keys, values, mask=mask, scale=SIZE**-0.5)
+    assert torch.allclose(in_parts(query, keys, values, mask), due, atol=1e-5)
