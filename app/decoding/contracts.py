@@ -14,7 +14,7 @@ from app.decoding.sampling import warp
 from app.decoding.shared_noise import NO_SEED, SharedNoise
 from app.models.block import Block
 from app.models.machine import moved
-from app.models.picking import ChainReading, Picking
+from app.models.picking import ChainReading, Picking, Told
 from app.models.session import Reading
 from app.run.settings import Sampling
 
@@ -57,8 +57,7 @@ class Chain:
     text: Sequence[int]
     count: int
     how: Picking
-    draws: Sequence[float] = ()
-    """One for each guess, in (0, 1); none where nothing is drawn."""
+    told: Told
 
 
 class Chained(NamedTuple):

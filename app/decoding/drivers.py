@@ -87,7 +87,7 @@ def _chain(session: Session | PairedSession, wanted: Chain) -> ChainReading | No
     """The chain of a session that makes any."""
     if not isinstance(session, ChainSession):
         return None
-    return session.chain(wanted.text, wanted.count, how=wanted.how, draws=wanted.draws)
+    return session.chain(wanted.text, wanted.count, how=wanted.how, told=wanted.told)
 
 
 def run_lane(steps: Steps, reader: Reader, pause: Pause) -> Iterator[LaneEvent]:

@@ -26,8 +26,7 @@ class Penalties:
         self._sampling = sampling
         self._prompt_length = prompt_length
         self._counted = 0
-        self._seen: Tensor | None = None
-        self._written: Tensor | None = None
+        self._used: Tensor | None = None
 
     @property
     def active(self) -> bool:
@@ -40,41 +39,51 @@ class Penalties:
 
         With fewer rows than the block has places, the rows are those behind its last ids.
         """
-        if not self.active:
+        used = self.used(text, logits.shape[-1], logits.device)
+        if used is None:
             return logits
-        self._count(text, logits.shape[-1], logits.device)
-        seen, written = self._row_masks(logits.shape[0], block)
-        penalty = self._sampling.repetition_penalty
-        repeated = torch.where(logits > 0, logits / penalty, logits * penalty)
-        logits = torch.where(seen, repeated, logits)
-        return logits - self._sampling.presence_penalty * written
+        return penalised(logits, _used_by_rows(used, logits.shape[0], block), self._sampling)
 
-    def _count(self, text: Sequence[int], width: int, device: torch.device) -> None:
-        if self._seen is None or self._written is None:
-            self._seen = torch.zeros(width, dtype=torch.bool, device=device)
-            self._written = torch.zeros(width, dtype=torch.bool, device=device)
+    def used(self, text: Sequence[int], width: int, device: torch.device) -> Tensor | None:
+        """Which tokens the text has seen, and which were written in it: masks [2, width], which are
+        kept up in place; None where no logit may change.
+        """
+        if not self.active:
+            return None
+        if self._used is None:
+            self._used = torch.zeros((2, width), dtype=torch.bool, device=device)
         if len(text) == self._counted:
-            return
+            return self._used
         fresh = on_device(text[self._counted :], torch.long, device)
         written = fresh[max(self._prompt_length - self._counted, 0) :]
         # Set by index, a number of the host's would be copied to a card, and waited for.
-        self._seen.index_fill_(0, fresh, True)
-        self._written.index_fill_(0, written, True)
+        self._used[0].index_fill_(0, fresh, True)
+        self._used[1].index_fill_(0, written, True)
         self._counted = len(text)
+        return self._used
 
-    def _row_masks(self, rows: int, block: Block | None) -> tuple[Tensor, Tensor]:
-        """What each row has seen, and what of it was written: two masks [rows, width]."""
-        assert self._seen is not None
-        assert self._written is not None
-        seen, written = self._seen.repeat(rows, 1), self._written.repeat(rows, 1)
-        if not block:
-            return seen, written
-        guesses, lineage = block.tensor(), block.lineage
-        # Each row marks its own path; a guess elsewhere is marked over by the row's own again.
-        path = torch.where(lineage, guesses[None], guesses[:, None])[-min(rows, len(guesses)) :]
-        for mask in (seen, written):
-            mask[-len(path) :].scatter_(1, path, True)
-        return seen, written
+
+def penalised(logits: Tensor, used: Tensor, sampling: Sampling) -> Tensor:
+    """Logits [..., width] behind what was seen and what was written, the masks `used` [2, ...,
+    width].
+    """
+    seen, written = used.unbind()
+    penalty = sampling.repetition_penalty
+    repeated = torch.where(logits > 0, logits / penalty, logits * penalty)
+    logits = torch.where(seen, repeated, logits)
+    return logits - sampling.presence_penalty * written
+
+
+def _used_by_rows(used: Tensor, rows: int, block: Block | None) -> Tensor:
+    """What each row has seen, and what of it was written: masks [2, rows, width]."""
+    used = used[:, None].repeat(1, rows, 1)
+    if not block:
+        return used
+    guesses, lineage = block.tensor(), block.lineage
+    # Each row marks its own path; a guess elsewhere is marked over by the row's own again.
+    path = torch.where(lineage, guesses[None], guesses[:, None])[-min(rows, len(guesses)) :]
+    used[:, -len(path) :].scatter_(2, path.expand(2, -1, -1), True)
+    return used
 
 
 def warp(logits: Tensor, sampling: Sampling) -> Tensor:

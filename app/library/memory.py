@@ -329,7 +329,9 @@ def _graphs(size: ModelSize, precision: Precision, rows: int) -> int:
 
 
 def _chained(plan: Plan) -> int:
-    """The laws of a chain of guesses, over the target's ids."""
+    """The laws of a chain of guesses, over the target's ids. Which tokens a text has used, under
+    penalties, is two bytes a token beside them: not counted.
+    """
     guesses = min(plan.draft_length, LONGEST_CHAIN)
     return guesses * _LAWS_OF_A_GUESS * plan.target.shape.vocabulary * 4
 

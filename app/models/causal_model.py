@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor
 
-from app.models.picking import ChainGuesses, Picking
+from app.models.picking import ChainGuesses, Picking, Told
 from app.models.tree import Tree
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class MakesChains(Protocol):
         ...
 
     def chain(
-        self, ids: Tensor, cache: Any, count: int, *, how: Picking, draws: Sequence[float]
+        self, ids: Tensor, cache: Any, count: int, *, how: Picking, told: Told
     ) -> ChainGuesses:
         """Feeds ids [1 or 2] behind the cache and makes guesses, each fed before the next is made.
         There has to be such a chain.

@@ -18,7 +18,7 @@ from app.models.fixed.room import RoomCache
 from app.models.fixed.shapes import keys_between
 from app.models.machine import on_device
 from app.models.pairs_session import PairsSession
-from app.models.picking import ChainReading, Picking
+from app.models.picking import ChainReading, Picking, Told
 from app.models.session import Reading, Session
 from app.models.tree import Tree
 
@@ -77,7 +77,7 @@ class HeadSession(PairsSession):
 
     @torch.inference_mode()
     def chain(
-        self, text: Sequence[int], count: int, *, how: Picking, draws: Sequence[float]
+        self, text: Sequence[int], count: int, *, how: Picking, told: Told
     ) -> ChainReading | None:
         """Guesses so many tokens behind the text in one go, as `ChainSession` has it; the text as
         `read` has it.
@@ -90,7 +90,7 @@ class HeadSession(PairsSession):
             return None
         self._begin(text, None, None)
         room.tell(self._cache.length, self._feature)
-        found = room.guesses.answer(shape, draws)
+        found = room.guesses.answer(shape, told)
         block = Block(device=self._head.device)
         block.extend(found.fed)
         return ChainReading(block, found)

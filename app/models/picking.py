@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from torch import Tensor
 
 if TYPE_CHECKING:
+    import torch
+
     from app.models.block import Block
     from app.models.causal_model import Advance
 
@@ -25,9 +27,20 @@ class Picked(NamedTuple):
     """The highest of the scores behind it, finite if they can be used: []."""
 
 
+class Told(NamedTuple):
+    """What guesses depend on beside logits, as it is before the first of a chain is made."""
+
+    draws: Sequence[float] = ()
+    """One for each guess, in (0, 1); none where nothing is drawn."""
+    used: Tensor | None = None
+    """Which of the target's tokens the text has seen, and which were written in it: [2, width], on
+    the device. None where no guess depends on that, or none has been.
+    """
+
+
 class Picking(Protocol):
     """Takes guesses, and asks the host for nothing. Two that are equal take the same guesses of the
-    same logits and draws: what was recorded with one serves the other.
+    same logits, draws and used tokens: what was recorded with one serves the other.
     """
 
     @property
@@ -35,8 +48,14 @@ class Picking(Protocol):
         """Whether guesses depend on draws."""
         ...
 
-    def pick(self, logits: Tensor, draw: Tensor) -> Picked:
-        """The guess of a row [width of what guesses], at a uniform draw [] if it draws."""
+    def none_used(self, device: torch.device) -> Tensor | None:
+        """Room for `Told.used`, where no token is used yet; None if no guess depends on it."""
+        ...
+
+    def pick(self, logits: Tensor, draw: Tensor, used: Tensor | None) -> Picked:
+        """The guess of a row [width of what guesses], at a uniform draw [] if it draws; where it
+        depends on the tokens `used` before, it is marked as one of them.
+        """
         ...
 
     def fed(self, token: Tensor) -> Tensor:
@@ -72,10 +91,10 @@ class ChainSession(Protocol):
     """A session that may make whole chains of guesses by itself."""
 
     def chain(
-        self, text: Sequence[int], count: int, *, how: Picking, draws: Sequence[float]
+        self, text: Sequence[int], count: int, *, how: Picking, told: Told
     ) -> ChainReading | None:
         """So many guesses behind the text, each fed before the next is made; None where they have
-        to be asked for one by one. `draws` are one for each guess, or none where nothing is drawn.
+        to be asked for one by one.
         """
         ...
 

@@ -19,7 +19,7 @@ from app.models.causal_model import (
     Prepares,
 )
 from app.models.machine import on_device
-from app.models.picking import ChainReading, Picking
+from app.models.picking import ChainReading, Picking, Told
 from app.models.tree import Tree, path_through
 from app.run.problems import Problem
 
@@ -111,7 +111,7 @@ class Session:
             self._model.prepare(self._cache, rows, behind=behind, layers=layers, advance=advance)
 
     def chain(
-        self, text: Sequence[int], count: int, *, how: Picking, draws: Sequence[float]
+        self, text: Sequence[int], count: int, *, how: Picking, told: Told
     ) -> ChainReading | None:
         """Guesses so many tokens behind the text in one go, as `ChainSession` has it."""
         if not isinstance(self._model, MakesChains) or self._keeps_features or not text:
@@ -124,7 +124,7 @@ class Session:
             self.read(text, rows=1, upto=len(text) - CHAIN_READS)
         self._crop(min(self._settled, len(text) - 1))
         fresh = on_device(text[self._settled :], torch.long, self._model.device)
-        found = self._model.chain(fresh, self._cache, count, how=how, draws=draws)
+        found = self._model.chain(fresh, self._cache, count, how=how, told=told)
         self._settled, self._block_fed = len(text), count - 1
         self._block = block = Block(device=self._model.device)
         block.extend(found.fed)

@@ -7,7 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from app.decoding.clock import Clock
-from app.models.picking import ChainSession, Picking
+from app.models.picking import ChainSession, Picking, Told
 
 _REPEATS = 9
 """Chains behind the median, after one that only warms up."""
@@ -37,13 +37,13 @@ def time_chains(
         return None
     how, count = asked
     session.prepare_chain([count], how, behind=len(text) - 1, advance=lambda done, total: pause())
-    draws = [0.5] * count if how.draws else []
+    told = Told([0.5] * count if how.draws else ())
     taken = []
     for _ in range(_REPEATS + 1):
         pause()
         clock.wait()
         start = clock.now()
-        if session.chain(text, count, how=how, draws=draws) is None:
+        if session.chain(text, count, how=how, told=told) is None:
             return None
         clock.wait()
         taken.append(clock.now() - start)

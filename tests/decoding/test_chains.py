@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 import torch
 import transformers
+from kept_drafts import NEAR, Counted, Watched, same_drafts, told
 
 from app.decoding.contracts import Chain
 from app.decoding.draft_stop import ConfidenceStop
@@ -20,7 +21,6 @@ from app.decoding.proposers.draft_head import DraftHead
 from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.pickings import HeadPicking
 from app.decoding.sampling import warp
-from app.decoding.verifiers import make_verifier
 from app.library.head_folder import check_head
 from app.models.block import Block
 from app.models.fixed.chain import as_chain
@@ -29,7 +29,7 @@ from app.models.fixed.passes import Passes
 from app.models.fixed.reader import FixedReader
 from app.models.loaded_head import LoadedHead
 from app.models.pair import DraftWidths
-from app.models.picking import ChainReading
+from app.models.picking import ChainReading, Told
 from app.models.session import Session
 from app.run.identities import violations
 from app.run.problems import Cancelled
@@ -47,46 +47,17 @@ from toys import (
     wrapped,
 )
 
-NEAR = 1e-5
 SAMPLINGS = {
     "greedy": Sampling(),
     "drawn": Sampling(temperature=0.9, seed=4),
     "top-k": Sampling(temperature=1.1, top_k=7, seed=5),
     "top-p": Sampling(temperature=0.8, top_p=0.7, seed=6),
     "min-p": Sampling(temperature=1.3, min_p=0.1, top_k=30, seed=7),
+    "penalised": Sampling(repetition_penalty=1.3, presence_penalty=0.4),
+    "penalised-drawn": Sampling(temperature=0.9, top_p=0.9, repetition_penalty=1.2, seed=8),
 }
 PROMPT = [3, 1, 4, 1, 5]
 CAPACITY = 90
-
-
-class Watched:
-    """A rule that keeps every draft that it was given."""
-
-    def __init__(self, sampling: Sampling) -> None:
-        self._rule = make_verifier("exact", sampling)
-        self.name = self._rule.name
-        self.drafts = []
-
-    def verify(self, draft, rows, draws):
-        law = None if draft.law is None else draft.law.clone()
-        finite = draft.peaks is None or bool(draft.peaks.isfinite().all())
-        self.drafts.append((draft.block.tensor().tolist(), law, draft.stop, finite))
-        return self._rule.verify(draft, rows, draws)
-
-
-class Counted:
-    """A reader that counts the chains which were asked for, and those which were made."""
-
-    def __init__(self, reader) -> None:
-        self._reader = reader
-        self.asked = self.made = 0
-
-    def answer(self, request):
-        found = self._reader.answer(request)
-        if isinstance(request, Chain):
-            self.asked += 1
-            self.made += found is not None
-        return found
 
 
 def readers(mode: str, target, draft, counts=(), how=None, capacity=CAPACITY):
@@ -130,28 +101,9 @@ def texts(mode, target, draft, *, sampling, length, chained, tokens=40, **change
     return watched(proposer, reader, sampling, length, tokens, changes.get("end_ids", ()))
 
 
-def told(repetition):
-    """All that was decided, without the seconds."""
-    return [
-        (one.index, one.limit, one.limited_by, one.draft_stop, statuses(one))
-        for one in repetition.rounds
-    ]
-
-
-def statuses(one):
-    return [(token.id, token.status, token.source) for token in (*one.committed, *one.thrown)]
-
-
 def whole(one) -> bool:
     """Whether a round kept all that was guessed."""
     return sum(token.status == "accepted" for token in one.committed) == one.drafted
-
-
-def same_drafts(mine, theirs):
-    assert [one[:1] + one[2:] for one in mine] == [one[:1] + one[2:] for one in theirs]
-    for (_, law, *_), (_, other, *_) in zip(mine, theirs, strict=True):
-        assert (law is None) == (other is None)
-        assert law is None or torch.allclose(law, other, atol=NEAR)
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +172,7 @@ def head(request, tmp_path_factory):
     return LoadedHead(check_head(folder), target)
 
 
-@pytest.mark.parametrize("sampling", ["greedy", "top-p", "min-p"])
+@pytest.mark.parametrize("sampling", ["greedy", "top-p", "min-p", "penalised", "penalised-drawn"])
 @pytest.mark.parametrize("length", [1, 4])
 @pytest.mark.parametrize("mode", ["fixed", "taped"])
 def test_a_heads_guesses_laws_and_texts_are_those_of_one_by_one(head, mode, length, sampling):
@@ -233,7 +185,7 @@ def test_a_heads_guesses_laws_and_texts_are_those_of_one_by_one(head, mode, leng
     assert reader.made >= reader.asked - missed >= len(found.rounds) - missed - 2
 
 
-@pytest.mark.parametrize("sampling", ["greedy", "top-k"])
+@pytest.mark.parametrize("sampling", ["greedy", "top-k", "penalised", "penalised-drawn"])
 @pytest.mark.parametrize(("width", "shared"), [(48, 40), (80, 64), (64, 64)])
 def test_vocabularies_of_other_widths_guess_the_same(width, shared, sampling):
     # Fewer ids than the target's, more, or as many; those that are not shared have no chance.
@@ -298,14 +250,14 @@ def test_a_session_goes_on_from_a_chain_whatever_the_text_says_next(pair, mode):
     text = [3, 1, 4]
     session.read(text, rows=1)
     for kept, new in ((4, [9]), (2, [7]), (0, [5]), (1, [2, 2, 2, 8]), (4, []), (0, [6])):
-        reading = session.chain(text, 4, how=how, draws=())
+        reading = session.chain(text, 4, how=how, told=Told())
         expected = greedily(plain, text, 4)
         assert reading.block.ids == expected
         assert reading.chain.ids.tolist() == expected
         text += [*expected[:kept], *new]
     for other in (text[:9], [*text[:6], 11, 12], [8, 8, 8]):
-        assert session.chain(other, 4, how=how, draws=()).block.ids == greedily(plain, other, 4)
-    assert session.chain(list(range(61)), 5, how=how, draws=()) is None  # no room for the last
+        assert session.chain(other, 4, how=how, told=Told()).block.ids == greedily(plain, other, 4)
+    assert session.chain(list(range(61)), 5, how=how, told=Told()) is None  # no room for the last
 
 
 def greedily(session, text, count):
@@ -323,7 +275,7 @@ def test_rows_that_are_padding_do_not_change_a_law(pair):
         session = Session(FixedReader(draft, Passes("fixed")), 64)
         session.read(PROMPT[:-1], rows=1)
         session._cache.room.rows(2).ids.fill_(rubbish)
-        laws.append(session.chain(PROMPT, 3, how=how, draws=[0.2, 0.6, 0.9]).chain.laws)
+        laws.append(session.chain(PROMPT, 3, how=how, told=Told([0.2, 0.6, 0.9])).chain.laws)
     assert torch.equal(*laws)
     alone = warp(Session(draft, 64).read(PROMPT, rows=1).logits, SAMPLINGS["drawn"])
     assert torch.allclose(laws[0][:1], alone, atol=NEAR)
@@ -332,8 +284,6 @@ def test_rows_that_are_padding_do_not_change_a_law(pair):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"sampling": Sampling(repetition_penalty=1.2)},
-        {"sampling": Sampling(presence_penalty=0.5)},
         {"shared_noise": True},
         {"stop": ConfidenceStop(0.3)},
         {"chained": False},
@@ -343,8 +293,7 @@ def test_what_needs_every_guess_before_the_next_asks_for_no_chain(pair, changes)
     proposer = draft_model(width=64, **{"chained": True, **changes})
     assert proposer.chains is None
     reader, _ = readers("fixed", *pair)
-    sampling = changes.get("sampling", Sampling())
-    run(make_lane(PROMPT, proposer=proposer, sampling=sampling, draft_length=4), reader)
+    run(make_lane(PROMPT, proposer=proposer, draft_length=4), reader)
     assert reader.asked == 0
 
 
@@ -443,7 +392,7 @@ def stopping_behind_a_chain():
     return pause
 
 
-@pytest.mark.parametrize("name", ["greedy", "top-p", "min-p"])
+@pytest.mark.parametrize("name", ["greedy", "top-p", "min-p", "penalised", "penalised-drawn"])
 def test_guesses_are_taken_without_asking_the_device(name):
     # Tensors on `meta` have no values: to ask for one raises.
     meta, sampling = torch.device("meta"), SAMPLINGS[name]
@@ -463,7 +412,7 @@ def test_guesses_are_taken_without_asking_the_device(name):
     for proposer, width in ((DraftModel(setup), 4500), (head, 4000)):
         how = proposer.picking()
         row, draw = torch.empty(width, device=meta), torch.empty((), device=meta)
-        made = as_chain([how.pick(row, draw)] * 3, how)
+        made = as_chain([how.pick(row, draw, how.none_used(meta))] * 3, how)
         proposer._prompt_read = True
         asking = proposer.propose([1, 2, 3], limit=3, round_=0)
         next(asking)
@@ -500,7 +449,7 @@ def test_the_pairs_of_a_text_are_fed_as_they_were_recorded(kind, tmp_path):
         for session in (mine, plain):
             session.target.read(text[:-1], rows=1)
         before = tapes.replayed
-        reading = mine.chain(text, 4, how=how, draws=())
+        reading = mine.chain(text, 4, how=how, told=Told())
         assert tapes.replayed == before + 2  # a feed, and a chain
         block = Block()
         for _ in range(4):
@@ -518,10 +467,10 @@ def test_passes_that_become_eager_make_no_chains_any_more(pair, mode):
     session, plain = Session(FixedReader(draft, passes), 64), Session(draft, 64)
     session.prepare_chain([3], how, behind=0, advance=lambda done, total: None)
     text = [3, 1, 4, 1]
-    assert session.chain(text, 3, how=how, draws=()).block.ids == greedily(plain, text, 3)
+    assert session.chain(text, 3, how=how, told=Told()).block.ids == greedily(plain, text, 3)
     passes.fall_back("a test")
     text += [5, 9]
-    assert session.chain(text, 3, how=how, draws=()) is None
+    assert session.chain(text, 3, how=how, told=Told()) is None
     assert greedily(session, text, 3) == greedily(plain, text, 3)
 
 
@@ -543,7 +492,7 @@ def test_nothing_of_a_chain_is_held_once_its_session_is_gone(pair, kind):
             both.prepare_chain(role, [3], proposer.picking(), behind=0, advance=lambda *_: None)
             room = weakref.ref(both._sessions[role]._room)
         both._sessions["target"].read(PROMPT[:-1], rows=1)
-        reading = both._sessions[role].chain(PROMPT, 3, how=proposer.picking(), draws=())
+        reading = both._sessions[role].chain(PROMPT, 3, how=proposer.picking(), told=Told())
         assert len(reading.block) == 3
         assert room() is not None
         reader = both = None

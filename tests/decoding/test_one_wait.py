@@ -87,7 +87,7 @@ def test_a_round_waits_once_whatever_guesses(card, lanes, method, sampling):
         assert waits == [HOME]
 
 
-@pytest.mark.parametrize("sampling", [SAMPLINGS[0], DRAWN])
+@pytest.mark.parametrize("sampling", [*SAMPLINGS, DRAWN])
 @pytest.mark.parametrize("method", ["draft-model", "tli", "head"])
 def test_a_chain_of_guesses_waits_for_nothing(card, lanes, method, sampling):
     proposer, both = lanes.guessing(method, sampling, chained=True)
@@ -126,7 +126,7 @@ class Recorder:
         return replay
 
 
-@pytest.mark.parametrize("sampling", [SAMPLINGS[0], DRAWN])
+@pytest.mark.parametrize("sampling", [*SAMPLINGS, DRAWN])
 @pytest.mark.parametrize("method", ["draft-model", "head"])
 def test_passes_and_chains_are_recorded_without_waiting_or_copying(card, lanes, method, sampling):
     made = []

@@ -27,6 +27,8 @@ SAMPLINGS = [
     Sampling(),
     Sampling(temperature=0.8, top_p=0.9, seed=3),
     Sampling(temperature=1.1, top_k=9, min_p=0.05, seed=4),
+    Sampling(repetition_penalty=1.2, presence_penalty=0.3),
+    Sampling(temperature=0.8, top_p=0.9, repetition_penalty=1.2, seed=5),
 ]
 
 

@@ -161,10 +161,11 @@ def chains(monkeypatch):
     return made
 
 
+@pytest.mark.parametrize("penalty", [1.0, 1.2])
 @pytest.mark.parametrize("method", ["draft-model", "head", "tli", "slem", "ngram-else-head"])
-def test_guesses_of_a_run_are_made_as_whole_chains(taped, tiny, chains, method):
+def test_guesses_of_a_run_are_made_as_whole_chains(taped, tiny, chains, method, penalty):
     bench, tapes = taped
-    sampling = Sampling(temperature=0.9, top_k=20, seed=4)
+    sampling = Sampling(temperature=0.9, top_k=20, repetition_penalty=penalty, seed=4)
     settings = tiny(method=method, max_new_tokens=40, draft_length=3, sampling=sampling)
     eager = ran(bench, msgspec.structs.replace(settings, passes="eager"), costing=False)
     assert chains == []
@@ -211,10 +212,11 @@ def test_a_guess_costs_its_share_of_a_chain(taped, tiny, monkeypatch, method):
     assert eager.draft_step != 0.125
 
 
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(presence_penalty=0.4)])
 @pytest.mark.parametrize("method", ["draft-model", "head"])
-def test_chains_are_timed_as_runs_make_them(taped, tiny, method):
+def test_chains_are_timed_as_runs_make_them(taped, tiny, method, sampling):
     bench, tapes = taped
-    settings = tiny(method=method, max_new_tokens=8, draft_length=3)
+    settings = tiny(method=method, max_new_tokens=8, draft_length=3, sampling=sampling)
     before = tapes.replayed
     costs = ran(bench, settings).costs
     assert costs.draft_step > 0

@@ -51,13 +51,13 @@ class DraftHead(OneByOne):
             ids.device,
             end_ids,
             sampling=sampling,
+            prompt_length=prompt_length,
+            width=width,
             stop=stop,
             shared_noise=shared_noise,
             chained=chained,
         )
         self._ids = ids
-        self._width = width
-        self._penalties = Penalties(sampling, prompt_length)
         self._length = length
         self.source = source
 

@@ -15,7 +15,6 @@ from torch import Tensor
 from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.one_by_one import Guess, OneByOne
 from app.decoding.proposers.pickings import DraftPicking, law_of, shared_scores
-from app.decoding.sampling import Penalties
 from app.models.block import Block
 from app.models.pair import DraftWidths
 from app.models.picking import Picking
@@ -53,11 +52,12 @@ class DraftModel(OneByOne):
     source = "draft-model"
 
     def __init__(self, setup: DraftSetup) -> None:
-        sampling = setup.sampling
         super().__init__(
             setup.device,
             setup.end_ids,
-            sampling=sampling,
+            sampling=setup.sampling,
+            prompt_length=setup.prompt_length,
+            width=setup.widths.target_width,
             stop=setup.stop,
             shared_noise=setup.shared_noise,
             chained=setup.chained,
@@ -65,7 +65,6 @@ class DraftModel(OneByOne):
         self._widths = setup.widths
         self._context = setup.context
         self._room = setup.context if setup.room is None else setup.room
-        self._penalties = Penalties(sampling, setup.prompt_length)
 
     def limit(self, text: Sequence[int], limit: int) -> tuple[int, str]:
         """The limit, unless the draft cannot read the last token."""
@@ -118,8 +117,9 @@ class DraftModel(OneByOne):
 
     def rows(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """The same of several rows, those behind the block's last ids: [rows, target width]."""
-        return self._penalties.apply(shared_scores(logits, self._widths), text, block)
+        scores = shared_scores(logits, self._widths.shared_ids, self._width)
+        return self._penalties.apply(scores, text, block)
 
     def picking(self) -> Picking:
         """As they are taken one by one."""
-        return DraftPicking(law_of(self._sampling), self._widths)
+        return DraftPicking(law_of(self._sampling), self._width, self._widths.shared_ids)

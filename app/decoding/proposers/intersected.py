@@ -64,10 +64,9 @@ class Intersected(DraftModel):
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised fp32 logits [target width]; tokens that are not shared have none."""
-        whole = translated_scores(logits, self._shared, self._widths.target_width)
+        whole = translated_scores(logits, self._shared, self._width)
         return self._penalties.apply(whole[None], text, block)[0]
 
     def picking(self) -> Picking:
         """As they are taken one by one."""
-        width = self._widths.target_width
-        return BridgedPicking(law_of(self._sampling), width, self._bridge, self._shared)
+        return BridgedPicking(law_of(self._sampling), self._width, self._bridge, self._shared)

@@ -28,9 +28,9 @@ from app.decoding.contracts import (
 )
 from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.guess_draws import GuessDraws
-from app.decoding.sampling import warp
+from app.decoding.sampling import Penalties, warp
 from app.models.block import Block
-from app.models.picking import ChainReading, Picking
+from app.models.picking import ChainReading, Picking, Told
 from app.models.session import MAX_CHUNK, Reading
 from app.run.settings import Sampling
 
@@ -71,16 +71,21 @@ class OneByOne(ABC):
         end_ids: Collection[int],
         *,
         sampling: Sampling,
+        prompt_length: int,
+        width: int,
         stop: DraftStop | None = None,
         shared_noise: bool = False,
         chained: bool = False,
     ) -> None:
-        """`chained`: the session may make whole chains of guesses by itself."""
+        """`width` is the target's. `chained`: the session may make whole chains of guesses by
+        itself.
+        """
         self._sampling = sampling
         self._stop = stop
         self._draws = GuessDraws(sampling.seed, shared_noise)
-        free = not (stop or shared_noise or sampling.penalised)
-        self._chained = chained and free
+        self._penalties = Penalties(sampling, prompt_length)
+        self._width = width
+        self._chained = chained and not (stop or shared_noise)
         self._device = device
         self._end_ids = frozenset(end_ids)
         self._prompt_read = not self.reads_prompt
@@ -121,7 +126,7 @@ class OneByOne(ABC):
     @property
     def chains(self) -> Chained | None:
         """What whole chains of guesses its session is asked for; None where it is asked for none:
-        what ends drafts, penalties and shared noise need every guess before the next.
+        what ends drafts and shared noise need every guess before the next.
         """
         return Chained(self.role, self.picking(), self.longest) if self._chained else None
 
@@ -146,7 +151,7 @@ class OneByOne(ABC):
         made: list[Guess] = []
         ended = ""
         yield from catch_up(self.role, known, prompt=not self._prompt_read)
-        chain = yield from self._chain(known, limit, round_)
+        chain = yield from self._chain(text, known, limit=limit, round_=round_)
         if chain is not None:
             return self._drafted_at_once(chain, stop=stop, room=room)
         for slot in range(limit):
@@ -177,14 +182,17 @@ class OneByOne(ABC):
         return Draft(block, drawn_from, self.source, stop, peaks=peaks, room=room)
 
     def _chain(
-        self, known: Sequence[int], limit: int, round_: int
+        self, text: Sequence[int], known: Sequence[int], *, limit: int, round_: int
     ) -> Generator[Request, Answer, ChainReading | None]:
-        """All guesses at once, if the session makes them; the prompt is read before any."""
+        """All guesses behind the text at once, if the session, to which it is `known`, makes them;
+        the prompt is read before any.
+        """
         wanted = self.chains
         if wanted is None or not self._prompt_read:
             return None
-        draws = self._draws.uniforms(limit, round_=round_) if wanted.how.draws else []
-        found = yield Chain(self.role, known, limit, wanted.how, draws)
+        draws = self._draws.uniforms(limit, round_=round_) if wanted.how.draws else ()
+        used = self._penalties.used(text, self._width, self._device)
+        found = yield Chain(self.role, known, limit, wanted.how, Told(draws, used))
         return found if isinstance(found, ChainReading) else None
 
     def _drafted_at_once(self, reading: ChainReading, *, stop: str, room: int | None) -> Draft:

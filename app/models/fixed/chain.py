@@ -17,7 +17,7 @@ from app.models.fixed.fixed_pass import PassRows, fixed_pass
 from app.models.fixed.memory import PlacedLayers
 from app.models.fixed.recorder import Recorder, Run, record_all
 from app.models.machine import on_device
-from app.models.picking import ChainGuesses, Picked, Picking
+from app.models.picking import ChainGuesses, Picked, Picking, Told
 
 if TYPE_CHECKING:
     from app.models.language_model import LanguageModel
@@ -39,8 +39,8 @@ class ChainShape(NamedTuple):
     """Rows of its first pass, padded ones included; 0 where it begins with none."""
 
 
-Compute = Callable[[ChainShape, Tensor], ChainGuesses]
-"""Makes a chain of a shape, at draws [at least count]."""
+Compute = Callable[[ChainShape, Tensor, Tensor | None], ChainGuesses]
+"""Makes a chain of a shape, at draws [at least count] and behind used tokens, as `Picking.pick`."""
 
 
 def guess_chain(
@@ -49,6 +49,7 @@ def guess_chain(
     rows: Mapping[int, PassRows],
     shape: ChainShape,
     draws: Tensor,
+    used: Tensor | None,
 ) -> ChainGuesses:
     """Makes a chain behind what the rows of its first pass have been told of; `rows` are those of a
     width.
@@ -59,12 +60,12 @@ def guess_chain(
     end = first.start + first.count
     read = fixed_pass(model, memory, first, keys=shape.keys, layers=None)
     row = read.logits.index_select(0, first.count - 1)[0]
-    made = [shape.how.pick(row, draws[0])]
+    made = [shape.how.pick(row, draws[0], used)]
     for place in range(1, shape.guesses):
         step.ids.copy_(shape.how.fed(made[-1].token).reshape(1))
         step.start.copy_((end + (place - 1))[0])
         row = fixed_pass(model, memory, step, keys=shape.keys, layers=None).logits[0]
-        made.append(shape.how.pick(row, draws[place]))
+        made.append(shape.how.pick(row, draws[place], used))
     return as_chain(made, shape.how)
 
 
@@ -88,6 +89,9 @@ class Chains:
         self._recorded: dict[ChainShape, tuple[Run, ChainGuesses]] = {}
         self._left: dict[Picking, ChainGuesses] = {}
         """Where chains leave what they yield, by how it is taken: rows for the longest of them."""
+        self._device = device
+        self._used: dict[Picking, Tensor | None] = {}
+        """Where chains are told of used tokens, and mark what they guess, by how it is taken."""
         self._draws = torch.full((LONGEST,), 0.5, dtype=_draw_type(device), device=device)
 
     def holds(self, shape: ChainShape) -> bool:
@@ -96,13 +100,16 @@ class Chains:
             return 0 < shape.guesses <= LONGEST
         return shape in self._recorded
 
-    def answer(self, shape: ChainShape, draws: Sequence[float]) -> ChainGuesses:
-        """The chain behind what has been told, at as many draws if any is drawn."""
-        if draws:
-            told = on_device(draws, self._draws.dtype, self._draws.device)
-            self._draws[: shape.guesses].copy_(told)
+    def answer(self, shape: ChainShape, told: Told) -> ChainGuesses:
+        """The chain behind what has been told; what it marks as used is its own."""
+        used = self._used_by(shape.how)
+        if told.draws:
+            draws = on_device(told.draws, self._draws.dtype, self._device)
+            self._draws[: shape.guesses].copy_(draws)
+        if used is not None:
+            used.zero_() if told.used is None else used.copy_(told.used)
         if self._recorder is None:
-            return self._compute(shape, self._draws)
+            return self._compute(shape, self._draws, used)
         replay, left = self._recorded[shape]
         replay()
         laws = None if left.laws is None else left.laws.clone()
@@ -120,10 +127,10 @@ class Chains:
 
     def _record(self, shape: ChainShape) -> None:
         assert self._recorder is not None
-        out = self._left_by(shape)
+        out, used = self._left_by(shape), self._used_by(shape.how)
 
         def run() -> None:
-            for made, place in zip(self._compute(shape, self._draws), out, strict=True):
+            for made, place in zip(self._compute(shape, self._draws, used), out, strict=True):
                 if made is not None and place is not None:
                     place.copy_(made)
 
@@ -133,11 +140,17 @@ class Chains:
         """Where a chain of this shape leaves what it yields."""
         held = self._left.get(shape.how)
         if held is None or len(held.ids) < shape.guesses:
-            first = self._compute(shape, self._draws)
+            first = self._compute(shape, self._draws, self._used_by(shape.how))
             held = self._left[shape.how] = _like(first)
         laws = None if held.laws is None else held.laws[: shape.guesses]
         count = shape.guesses
         return ChainGuesses(held.ids[:count], held.fed[:count], laws, held.peaks[:count])
+
+    def _used_by(self, how: Picking) -> Tensor | None:
+        """Where chains of guesses that are taken so are told of used tokens."""
+        if how not in self._used:
+            self._used[how] = how.none_used(self._device)
+        return self._used[how]
 
 
 def _longest_first(shape: ChainShape) -> tuple[int, int]:

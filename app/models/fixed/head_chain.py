@@ -90,13 +90,14 @@ def guess_head_chain(
     feature: Tensor,
     shape: ChainShape,
     draws: Tensor,
+    used: Tensor | None,
 ) -> ChainGuesses:
     """Makes a chain behind so many pairs, [], and what was predicted behind them, [1, hidden].
 
     Uses only tensors that stay where they are.
     """
     how = shape.how
-    made = [how.pick(head.logits(feature)[0], draws[0])]
+    made = [how.pick(head.logits(feature)[0], draws[0], used)]
     for place in range(1, shape.guesses):
         at = (start + (place - 1)).reshape(1)
         feature = feed_pairs(
@@ -109,5 +110,5 @@ def guess_head_chain(
             positions=at,
             keys=shape.keys,
         )
-        made.append(how.pick(head.logits(feature)[0], draws[place]))
+        made.append(how.pick(head.logits(feature)[0], draws[place], used))
     return as_chain(made, how)

@@ -16,7 +16,7 @@ from app.models.fixed.recorder import record_all
 from app.models.fixed.room import Room, RoomCache, Shape
 from app.models.fixed.shapes import LARGEST, is_prompt, keys_between
 from app.models.machine import release_memory
-from app.models.picking import ChainGuesses, Picking
+from app.models.picking import ChainGuesses, Picking, Told
 from app.models.tree import Tree
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class FixedReader:
 
     @torch.inference_mode()
     def chain(
-        self, ids: Tensor, cache: RoomCache, count: int, *, how: Picking, draws: Sequence[float]
+        self, ids: Tensor, cache: RoomCache, count: int, *, how: Picking, told: Told
     ) -> ChainGuesses:
         """Feeds ids [1 or 2] behind the cache and makes guesses, each fed before the next is made;
         such a chain has to be held. Raises Problem when the device's memory is exhausted.
@@ -153,7 +153,7 @@ class FixedReader:
         shape = _chain_shape(room, cache.length + len(ids), count, how, first)
         with memory_guard(self._model.name):
             room.rows(first).load(ids, cache.length)
-            found = chains.answer(shape, draws)
+            found = chains.answer(shape, told)
         cache.settle(len(ids) + count - 1)
         return found
 
