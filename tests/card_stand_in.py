@@ -113,6 +113,8 @@ class Card(TorchDispatchMode):
         super().__init__()
         self.waits: list[str] = []
         """Why the host would have waited, in order."""
+        self.drawn: list[str] = []
+        """What has drawn from the card's own generator of random numbers."""
         self.kernels: Counter[str] = Counter()
         """Operations on the card by name; one may be several kernels, a view is none."""
         self.given = 0
@@ -157,6 +159,8 @@ class Card(TorchDispatchMode):
         asked = kwargs.get("device")
         here = bool(mine) if asked is None else torch.device(asked).type in (CARD.type, "meta")
         name = func.overloadpacket.__name__
+        if here and torch.Tag.nondeterministic_seeded in func.tags and not kwargs.get("generator"):
+            self.drawn.append(name)
         self._note(name, args, kwargs, mine=bool(mine), here=here)
         if name == "_fused_sdp_choice":
             return 0  # the way that is made of single operations

@@ -109,7 +109,7 @@ CHAIN_READS = 2
 
 
 @runtime_checkable
-class MakesChains(Protocol):
+class ChainModel(Protocol):
     """A model that can make whole chains of guesses."""
 
     def holds_chain(self, cache: Any, length: int, count: int, how: Picking) -> bool:

@@ -106,7 +106,8 @@ class HeadSession(PairsSession):
         if room is None or room.recorder is None:
             return
         start, whole = min(behind, self._capacity), room.memory.room
-        failed = room.prepare_feeds(max(counts, default=0) + 1, max(start - 1, 0), advance)
+        fed = max(counts, default=0) + 1
+        failed = room.prepare_feeds(fed, max(start - 1, 0), self._capacity, advance)
         passes = self._head.target.passes
         if failed:
             passes.note(f"the head's pairs eagerly: {failed}")
@@ -115,7 +116,7 @@ class HeadSession(PairsSession):
             ChainShape(count, keys, how, first=0)
             for count in counts
             if count <= LONGEST and start + count <= self._capacity + 1
-            for keys in keys_between(start + count, room.capacity + 1, whole)
+            for keys in keys_between(start + count, self._capacity + 1, whole)
         ]
         failed = room.guesses.prepare(shapes, advance)
         if failed:

@@ -51,9 +51,11 @@ class LoadedPair:
     """The target's own modules, for the method that asks for them."""
 
     def answering(self, wanted: Prepare) -> LoadedPair | None:
-        """This pair as it is wanted now, if nothing has to be loaded for that: one that has modules
-        for multi-token prediction is also one without. None if something has to.
+        """This pair as it is wanted now, if nothing has to be loaded or chosen for that: one that
+        has modules for multi-token prediction is also one without. None if something has to.
         """
+        if any(model.passes.undecided for model in self.models):
+            return None
         if wanted == self.wanted:
             return self
         without = msgspec.structs.replace(self.wanted, mtp=False)

@@ -15,7 +15,7 @@ from app.models.causal_model import (
     CHAIN_READS,
     Advance,
     CausalModel,
-    MakesChains,
+    ChainModel,
     Prepares,
 )
 from app.models.machine import on_device
@@ -114,7 +114,7 @@ class Session:
         self, text: Sequence[int], count: int, *, how: Picking, told: Told
     ) -> ChainReading | None:
         """Guesses so many tokens behind the text in one go, as `ChainSession` has it."""
-        if not isinstance(self._model, MakesChains) or self._keeps_features or not text:
+        if not isinstance(self._model, ChainModel) or self._keeps_features or not text:
             return None
         self._reconcile(text)
         fits = len(text) + count - 1 <= self._capacity
@@ -134,7 +134,7 @@ class Session:
         self, counts: Sequence[int], how: Picking, *, behind: int, advance: Advance
     ) -> None:
         """Prepares chains of these lengths, as `ChainSession` has it."""
-        if isinstance(self._model, MakesChains) and not self._keeps_features:
+        if isinstance(self._model, ChainModel) and not self._keeps_features:
             self._model.prepare_chain(self._cache, counts, how, behind=behind, advance=advance)
 
     def lend(self, depth: int) -> LentCache:

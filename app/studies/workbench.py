@@ -160,11 +160,12 @@ class Workbench:
         maker = self._with_earlier(maker, report=report, pause=pause)
         texts = self._earlier if remembered else None
         with kept_recordings(pair):
+            # Measured before anything is captured for the lanes: it needs more room than they do.
+            with _freeing("while passes were measured"):
+                maker = with_costs(maker, steps=steps, report=report, pause=pause)
             with _freeing("while passes were captured"):
                 record_passes(maker, report=report, pause=pause)
-            told = _events(
-                run, maker, texts, costing=costing, steps=steps, report=report, pause=pause
-            )
+            told = _events(run, maker, texts, costing=costing, report=report, pause=pause)
             for event in told:
                 emit(event)
 
@@ -244,7 +245,6 @@ def _events(
     texts: EarlierTexts | None,
     *,
     costing: bool,
-    steps: StepTimes | None,
     report: Report,
     pause: Pause,
 ) -> Iterator[RunEvent]:
@@ -260,10 +260,6 @@ def _events(
     try:
         with _freeing("while the models were warmed up"):
             _warm_up(maker, report=report, pause=pause)
-        with _freeing("while passes were measured"):
-            maker = with_costs(maker, steps=steps, report=report, pause=pause)
-        with _freeing("while passes were captured"):  # unless measuring has left them
-            record_passes(maker, report=report, pause=pause)
         conditions.sample()
         for event in lane_events(maker, run, pause):
             record.apply(event)

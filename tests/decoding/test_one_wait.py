@@ -66,11 +66,13 @@ def waits_of_rounds(card, proposer, both, *, sampling, **changes):
         **changes,
     )
     rounds = []
+    card.drawn.clear()
     for event in run_lane(decode(lane), both, lambda: None):
         if type(event).__name__ == "RoundCommitted":
             rounds.append((event.round, [*card.waits]))
         card.waits.clear()
     assert len(rounds) > 2
+    assert card.drawn == []  # graphs need the state of the card's generator for draws alone
     return rounds
 
 

@@ -7,7 +7,7 @@ import torch
 
 from app.models.block import Block
 from app.models.fixed.choice import choose_passes
-from app.models.fixed.recorder import watch_waits
+from app.models.fixed.recorder import CudaGraphs, watch_waits
 from app.models.session import Session
 from app.models.warm import collect
 from toys import tiny_llama, wrapped
@@ -87,3 +87,29 @@ def test_graphs_and_their_memory_go_with_the_session(model):
         gc.enable()
     collect()
     assert torch.cuda.memory_allocated() <= before + (1 << 20)
+
+
+def test_a_capture_that_cannot_be_ended_spoils_neither_draws_nor_graphs():
+    card = torch.device("cuda", 0)
+    held, room = torch.zeros(4, device=card), CudaGraphs(card)
+    add = room.record(lambda: held.add_(1))  # done three times: twice to try, once as a graph
+    before = torch.cuda.get_rng_state(card)
+
+    def waits():
+        held.add_(1)
+        if torch.cuda.is_current_stream_capturing():
+            torch.cuda.current_stream().synchronize()
+
+    with pytest.raises(RuntimeError, match="captur"):
+        room.record(waits)  # tried twice
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    assert torch.equal(torch.cuda.get_rng_state(card), before)
+    drawn = torch.rand(64, device=card)
+    assert len(drawn.unique()) > 1
+    assert torch.multinomial(drawn, 1).item() < 64
+    add()
+    assert held.tolist() == [6.0] * 4
+    double = room.record(lambda: held.mul_(2))
+    double()
+    add()
+    assert held.tolist() == [97.0] * 4  # 6 doubled four times, and one more

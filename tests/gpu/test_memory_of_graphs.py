@@ -11,6 +11,7 @@ from cards import CARD, ON_A_CARD, QUIET, REAL, Ballast, held_bytes, plant, run_
 from app.engine.client import EngineClient
 from app.engine.protocol import EngineEnded, Run
 from app.library.catalogue import load_catalogue
+from app.models.fixed.memory import PlacedLayer
 from app.models.fixed.passes import Passes
 from app.models.fixed.reader import FixedReader
 from app.run.events import LaneStarted, RoundCommitted, RunEnded
@@ -124,6 +125,18 @@ def test_memory_that_lacks_in_round_seven_is_told_and_the_next_run_works(bench, 
     assert [len(made.rounds) for made in record.repetitions("speculative")] == [6]
     ballast.release()
     _works(bench, passes)
+
+
+def test_memory_that_lacks_for_the_proof_of_graphs_leaves_the_load_eager(
+    bench, ballast, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        plant(patch, PlacedLayer, "lazy_initialization", ballast.take)
+        plant(patch, Passes, "fall_back", ballast.release)
+        record = run_on(bench, settings())
+    assert record.outcome == "finished", record.message
+    assert record.target.passes == "eager: no memory for its graphs"
+    _works(bench, "auto")
 
 
 MOMENTS = {"before a pass is tried": (FixedReader, "_record", 2)}

@@ -3,11 +3,13 @@
 import msgspec
 import pytest
 import talking
+import torch
 
 from app.decoding import drivers
 from app.library.catalogue import load_catalogue
 from app.models.fixed import choice
 from app.models.fixed.passes import Passes
+from app.models.fixed.room import Room
 from app.run.identities import violations
 from app.run.preparation import preparation
 from app.run.problems import Cancelled
@@ -70,6 +72,41 @@ def test_recorded_runs_write_what_eager_runs_write(taped, tiny, method, order):
     assert any(stage == "capturing passes" for stage, _ in within)
 
 
+@pytest.fixture
+def passes_recorded(monkeypatch):
+    """The passes that were recorded, in order: the model, the shape, and the room by a number."""
+    seen, made, record = [], [], Room.record
+
+    def watched(room, model, shape, start):
+        made.extend([room] if room not in made else [])
+        seen.append((model, shape, made.index(room)))
+        return record(room, model, shape, start)
+
+    monkeypatch.setattr(Room, "record", watched)
+    return seen
+
+
+@pytest.mark.parametrize(("method", "models"), [("ngram", 1), ("draft-model", 2)])
+def test_lanes_are_recorded_once_where_costs_are_measured_first(
+    taped, tiny, passes_recorded, monkeypatch, tmp_path, method, models
+):
+    bench, tapes = taped
+    monkeypatch.setattr("app.studies.costing.cache_folder", lambda: tmp_path)
+    settings = tiny(method=method, max_new_tokens=24, draft_length=4)
+    ran(bench, settings, costing=False)  # so that the models are proved
+    passes_recorded.clear()
+    made = len(tapes.made)
+    best = msgspec.structs.replace(settings, draft_length_policy="best")
+    ran(bench, best, costing=False)
+    assert list(tmp_path.iterdir())  # measured, and kept
+    assert len(tapes.made) == made + models  # a room for each: the measurement's own
+    shapes = [shape for _, shape, _ in passes_recorded]
+    # Behind 256 tokens nine widths, and a single row also at the end; then the lane's five.
+    measured = [(width, 320) for width in (1, 2, 3, 4, 5, 6, 7, 8, 12)] + [(1, 256)]
+    lanes = [(width, 256) for width in range(2, 6)] + ([(1, 256), (2, 256)] * (models - 1))
+    assert sorted((one.width, one.keys) for one in shapes) == sorted(measured + lanes)
+
+
 def test_a_run_that_samples_draws_the_same(taped, tiny):
     bench, _ = taped
     sampling = Sampling(temperature=0.9, top_p=0.95, seed=4)
@@ -128,6 +165,23 @@ def test_a_stop_while_passes_are_recorded_ends_the_run_before_it_starts(taped, t
     with pytest.raises(Cancelled):
         bench.run("r", settings, emit=events.append, report=stop, pause=lambda: None)
     assert events == []
+
+
+def test_what_lacks_memory_when_it_is_loaded_is_tried_again_in_the_next_run(tiny, monkeypatch):
+    def exhausted(*given, **told):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(choice, "recorder_for", lambda device: Tapes())
+    bench, settings = Workbench(load_catalogue([write_tiny_pair()])), tiny(max_new_tokens=8)
+    with monkeypatch.context() as patch:
+        patch.setattr("app.models.fixed.room.fixed_pass", exhausted)
+        for _ in range(2):  # tried, and again in vain
+            record = ran(bench, settings, costing=False)
+            assert record.target.passes == "eager: no memory for its graphs"
+    model = bench._pair.target.model
+    assert ran(bench, settings, costing=False).target.passes == "captured graphs"
+    assert bench._pair.target.model is model
+    assert bench.loaded(preparation(settings), report=print, pause=print) is bench._pair
 
 
 def test_passes_are_timed_as_runs_compute_them(taped, tiny):

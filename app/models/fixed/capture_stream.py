@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -54,6 +55,7 @@ class CaptureStream:
         except BaseException:
             _failed.append(graph)
             _end_recording(self.pool)
+            _renew_generator()
             self.pool = torch.cuda.graph_pool_handle()
             raise
         self._graphs.append(graph)
@@ -86,3 +88,17 @@ def _end_recording(pool: Any) -> None:
     except (RuntimeError, AttributeError):  # it was ended
         return
     torch._C._cuda_releasePool(index, pool)
+
+
+def _renew_generator() -> None:
+    """Has whatever draws from the card's default generator be able to.
+
+    In torch 2.11 and before, that generator's state is told of every capture, and one that could
+    not be ended is never over for it: each draw raises from then on. A copy has the same seed and
+    place, and knows of no capture. Graphs stay with the state that they were captured with, which
+    they need for draws alone, and no pass draws. Where states are told of captures that draw only,
+    as in torch 2.13, the copy makes no difference.
+    """
+    with suppress(RuntimeError, AttributeError, IndexError):  # what made the capture fail is told
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        generator.graphsafe_set_state(generator.clone_state())

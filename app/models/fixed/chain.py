@@ -15,7 +15,7 @@ from torch import Tensor
 from app.library.memory import LONGEST_CHAIN
 from app.models.fixed.fixed_pass import PassRows, fixed_pass
 from app.models.fixed.memory import PlacedLayers
-from app.models.fixed.recorder import Recorder, Run, record_all
+from app.models.fixed.recorder import Recorder, Recordings, Run
 from app.models.machine import on_device
 from app.models.picking import ChainGuesses, Picked, Picking, Told
 
@@ -84,9 +84,7 @@ class Chains:
     def __init__(self, compute: Compute, device: torch.device, recorder: Recorder | None) -> None:
         self._compute = compute
         self._recorder = recorder
-        self._failed = ""
-        """Why no more can be recorded."""
-        self._recorded: dict[ChainShape, tuple[Run, ChainGuesses]] = {}
+        self._recorded: Recordings[ChainShape, tuple[Run, ChainGuesses]] = Recordings()
         self._left: dict[Picking, ChainGuesses] = {}
         """Where chains leave what they yield, by how it is taken: rows for the longest of them."""
         self._device = device
@@ -116,14 +114,9 @@ class Chains:
         return ChainGuesses(left.ids.clone(), left.fed.clone(), laws, left.peaks.clone())
 
     def prepare(self, shapes: Sequence[ChainShape], advance: Callable[[int, int], None]) -> str:
-        """Records these, the longest first, as far as they are not held. What cannot be recorded
-        ends it, and is not tried again: why, or empty. Raises what `advance` does.
-        """
-        wanted = sorted({one for one in shapes if not self.holds(one)}, key=_longest_first)
-        if wanted and not self._failed:
-            failed = record_all(wanted, self._record, advance)
-            self._failed = failed.reason if failed else ""
-        return self._failed
+        """Records these, the longest first, as `Recordings.complete` has it."""
+        longest_first = sorted(set(shapes), key=_longest_first)
+        return self._recorded.complete(longest_first, self._record, advance)
 
     def _record(self, shape: ChainShape) -> None:
         assert self._recorder is not None

@@ -22,7 +22,8 @@ def choose_passes(
     eagerly, with the reason. What was chosen for the same wish before stays, unless it was for
     lack of what others had taken.
 
-    Raises what `ask` does, which is asked before each recording.
+    Raises what `ask` does, which is asked before each recording, and Problem where memory does not
+    suffice for the model's eager passes.
     """
     if model.passes.asked == wanted:
         return

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from app.models.language_model import LanguageModel
 
 
-class Answer(NamedTuple):
+class PassOutputs(NamedTuple):
     """What a pass yields: logits [w, width], and features [w, size] where they are asked for."""
 
     logits: Tensor
@@ -131,7 +131,7 @@ def fixed_pass(
     keys: int,
     layers: tuple[int, ...] | None,
     whole: bool = False,
-) -> Answer:
+) -> PassOutputs:
     """Computes a pass over the rows, summing over the first `keys` places of the memory; `whole`
     says that the last row is written at the last of them.
 
@@ -145,5 +145,5 @@ def fixed_pass(
     placed = Placed(positions, memory.room, masks)
     with memory.aimed(places, keys) as cache, shared_keys():
         if layers is None:
-            return Answer(model.answer(rows.ids, cache, rows.width, placed), None)
-        return Answer(*model.answer_with_features(rows.ids, cache, rows.width, layers, placed))
+            return PassOutputs(model.answer(rows.ids, cache, rows.width, placed), None)
+        return PassOutputs(*model.answer_with_features(rows.ids, cache, rows.width, layers, placed))

@@ -66,13 +66,13 @@ class HeadRoom(Room):
         self.memory.set_length(start + len(ids))
         return True
 
-    def prepare_feeds(self, rows: int, start: int, advance: Advance) -> str:
-        """Records the feeds of up to so many pairs behind the first `start` and more; why not, or
-        empty. Raises what `advance` does.
+    def prepare_feeds(self, rows: int, start: int, capacity: int, advance: Advance) -> str:
+        """Records the feeds of up to so many pairs behind the first `start` and more, of up to
+        `capacity`; why not, or empty. Raises what `advance` does.
         """
         if self.recorder is None:
             return ""
-        shapes = [FeedShape(*one) for one in self.padded_shapes(rows, start)]
+        shapes = [FeedShape(*one) for one in self.padded_shapes(rows, start, capacity)]
         self.start.fill_(start)
         return self.feeds.prepare(shapes, self.recorder, advance)
 

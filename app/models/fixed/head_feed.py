@@ -12,7 +12,7 @@ from torch import Tensor
 from app.models.attention import attend, rotate
 from app.models.causal_model import Advance
 from app.models.fixed.memory import PlacedLayer
-from app.models.fixed.recorder import Recorder, Run, record_all
+from app.models.fixed.recorder import Recorder, Recordings, Run
 
 if TYPE_CHECKING:
     from app.models.loaded_head import LoadedHead
@@ -94,10 +94,8 @@ class HeadFeeds:
         """
         self._head, self._layer, self._rotation = head, layer, rotation
         self._start, self._feature = start, feature
-        self._failed = ""
-        """Why no more can be recorded."""
         self._told: dict[int, _Told] = {}
-        self._recorded: dict[FeedShape, Run] = {}
+        self._recorded: Recordings[FeedShape, Run] = Recordings()
 
     def holds(self, shape: FeedShape) -> bool:
         """Whether such a feed is recorded."""
@@ -110,14 +108,8 @@ class HeadFeeds:
         self._recorded[shape]()
 
     def prepare(self, shapes: Sequence[FeedShape], recorder: Recorder, advance: Advance) -> str:
-        """Records these, as far as they are not held. What cannot be recorded ends it, and is not
-        tried again: why, or empty. Raises what `advance` does.
-        """
-        wanted = [shape for shape in shapes if not self.holds(shape)]
-        if wanted and not self._failed:
-            failed = record_all(wanted, partial(self._record, recorder), advance)
-            self._failed = failed.reason if failed else ""
-        return self._failed
+        """Records these, as `Recordings.complete` has it."""
+        return self._recorded.complete(shapes, partial(self._record, recorder), advance)
 
     def _record(self, recorder: Recorder, shape: FeedShape) -> None:
         if shape.width not in self._told:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from app.models.fixed.reader import FixedReader
 from app.models.fixed.recorder import Recorder
@@ -22,6 +22,11 @@ Mode = Literal["eager", "fixed", "graphs"]
 _SAID: dict[Mode, str] = {"eager": "eager", "fixed": "fixed shapes", "graphs": "captured graphs"}
 
 
+class _Way(NamedTuple):
+    mode: Mode
+    reason: str
+
+
 class Passes:
     """The way that a model's passes take, until something forbids it."""
 
@@ -34,16 +39,26 @@ class Passes:
         asked: PassKind | None = None,
     ) -> None:
         """`reason` says why passes are eager where that is worth telling. `recorder` makes what
-        records the graphs of one room. `asked` is the wish that this way was chosen for.
+        records the graphs of one room. `asked` is the wish that this way was chosen for; None where
+        it has to be chosen again.
         """
-        self.mode = mode
-        self.reason = reason
         self.asked = asked
-        self._given_up: tuple[Mode, str] | None = None
-        """What they were until the run that is being made."""
+        self._chosen = _Way(mode, reason)
+        self._for_now: _Way | None = None
+        """What takes its place until what is kept for a run is let go of."""
         self._notes: list[str] = []
         self.rooms = Rooms()
         self._recorder = recorder
+
+    @property
+    def mode(self) -> Mode:
+        """How passes are computed now."""
+        return (self._for_now or self._chosen).mode
+
+    @property
+    def reason(self) -> str:
+        """Why they are eager, where that is worth telling."""
+        return (self._for_now or self._chosen).reason
 
     @property
     def said(self) -> str:
@@ -54,7 +69,12 @@ class Passes:
     @property
     def for_now(self) -> bool:
         """Whether passes are eager only until what is kept for a run is let go of."""
-        return self._given_up is not None
+        return self._for_now is not None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether they are eager only because something was lacking when they were chosen."""
+        return self.asked is None and bool(self._chosen.reason)
 
     def note(self, what: str) -> None:
         """Has it said what is computed in another way, and why, until what is kept for a run is
@@ -79,9 +99,11 @@ class Passes:
         of at once.
         """
         self.rooms.clear()
+        way = _Way("eager", reason)
         if for_now:
-            self._given_up = (self.mode, self.reason)
-        self.mode, self.reason = "eager", reason
+            self._for_now = way
+        else:
+            self._chosen = way
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -91,5 +113,4 @@ class Passes:
                 yield
         finally:
             self._notes.clear()
-            if self._given_up is not None:
-                (self.mode, self.reason), self._given_up = self._given_up, None
+            self._for_now = None

@@ -8,12 +8,15 @@ import torch
 from torch import Tensor
 
 from app.models.block import Block
+from app.models.exhausted import memory_guard
 from app.models.fixed.passes import Passes
 from app.models.fixed.reader import FixedReader
+from app.models.fixed.recorder import NO_MEMORY
 from app.models.language_model import LanguageModel
+from app.models.machine import release_memory
 from app.models.proofs import Proof, branch_rounding, ids_for, share_apart
 from app.models.session import Session
-from app.run.problems import Cancelled, Problem
+from app.run.problems import Cancelled, DoesNotFit, Problem, release_frames
 
 _TRIED = (1, 2, 5, 8, 9)
 """Rows of the passes that are compared; most have a width of their own, the last is padded."""
@@ -31,11 +34,16 @@ def prove_passes(
     """Reads the same text and guesses in fixed shapes and eagerly, and compares the logits; the
     guesses are taken back each time. Passes are recorded first, where they are replayed.
 
-    Leaves `passes` eager, with the reason, where they are not to be used. Raises what `ask` does,
-    which is asked before each recording.
+    Leaves `passes` eager, with the reason, where they are not to be used; for now, where memory
+    does not suffice for them. Raises what `ask` does, which is asked before each recording, and
+    Problem where it does not suffice for eager passes either.
     """
     try:
-        apart = _apart(model, passes, ask)
+        with memory_guard(model.name):
+            apart = _apart(model, passes, ask)
+    except DoesNotFit as lack:
+        release_frames(lack)
+        return _left_eager(model, passes)
     except (Problem, Cancelled):
         raise
     except Exception as error:  # a model that takes no mask of ours may fail in any way
@@ -52,6 +60,18 @@ def prove_passes(
 def _refused(passes: Passes, note: str) -> Proof:
     passes.fall_back(note)
     return Proof(False, note)
+
+
+def _left_eager(model: LanguageModel, passes: Passes) -> Proof:
+    """Lets go of what the proof took, and reads without it. Raises Problem if that is no better."""
+    reason = "no memory for fixed shapes" if passes.mode == "fixed" else NO_MEMORY
+    passes.fall_back(reason, for_now=True)
+    release_memory()
+    text, rows = ids_for(model, 4), max(_TRIED)
+    with memory_guard(model.name):
+        guesses = Block(ids_for(model, rows - 1, offset=300), device=model.device)
+        Session(model, len(text) + rows).read(text, guesses, rows=rows)
+    return Proof(False, reason)
 
 
 def _apart(model: LanguageModel, passes: Passes, ask: Callable[[], None]) -> float:
@@ -95,7 +115,8 @@ def _apart_behind(
     features = layers is not None
     eager = Session(model, prefix + 2, features=features, layers=layers or ())
     try:
-        eager.read(text, rows=1)
+        with memory_guard(model.name):
+            eager.read(text, rows=1)
     except (Problem, Cancelled):
         raise
     except Exception:  # it is built otherwise: no method can ask it for these features

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from app.models.exhausted import memory_guard
 from app.models.fixed.chain import FIRST, LONGEST, Chains, ChainShape, guess_chain
-from app.models.fixed.fixed_pass import Answer
+from app.models.fixed.fixed_pass import PassOutputs
 from app.models.fixed.recorder import record_all
 from app.models.fixed.room import Room, RoomCache, Shape
 from app.models.fixed.shapes import LARGEST, is_prompt, keys_between
@@ -88,7 +88,7 @@ class FixedReader:
         rows: int,
         layers: tuple[int, ...] | None,
         tree: Tree | None,
-    ) -> Answer | None:
+    ) -> PassOutputs | None:
         """The pass in a fixed shape, its padded rows left out; None where it has to be eager."""
         fed, room = len(ids), cache.room
         fits = self._passes.mode != "eager" and 0 < fed <= LARGEST and not is_prompt(fed, rows)
@@ -106,7 +106,7 @@ class FixedReader:
                 logits = logits.clone()
                 features = None if features is None else features.clone()
         cache.settle(fed)
-        return Answer(logits, features)
+        return PassOutputs(logits, features)
 
     def prepare(
         self,
@@ -125,8 +125,9 @@ class FixedReader:
         """
         if cache.room.recorder is None or self._passes.mode == "eager":
             return
-        start = min(max(cache.length, behind), cache.room.capacity - 1)
-        shapes = [Shape(*one, layers) for one in cache.room.padded_shapes(rows, start)]
+        start = min(max(cache.length, behind), cache.capacity - 1)
+        padded = cache.room.padded_shapes(rows, start, cache.capacity)
+        shapes = [Shape(*one, layers) for one in padded]
         wanted = [one for one in shapes if not cache.room.holds(one)]
         record = partial(self._record, cache.room, start)
         failed = record_all(wanted, record, advance, what="its passes")
@@ -175,10 +176,10 @@ class FixedReader:
         room = cache.room
         if room.recorder is None or self._passes.mode == "eager":
             return
-        start = min(max(cache.length, behind), room.capacity - 1)
+        start = min(max(cache.length, behind), cache.capacity - 1)
         rows = room.rows(FIRST)
         rows.load(rows.ids[:1].clone(), start)
-        shapes = [shape for count in counts for shape in _chain_shapes(room, start, count, how)]
+        shapes = [shape for count in counts for shape in _chain_shapes(cache, start, count, how)]
         failed = self._chains(room).prepare(shapes, advance)
         if failed:
             self._passes.note(f"chains one by one: {failed}")
@@ -199,9 +200,10 @@ def _chain_shape(
     return ChainShape(count, room.keys(length + count), how, first)
 
 
-def _chain_shapes(room: Room, start: int, count: int, how: Picking) -> list[ChainShape]:
+def _chain_shapes(cache: RoomCache, start: int, count: int, how: Picking) -> list[ChainShape]:
     """The shapes of all chains of so many guesses behind more tokens than `start`."""
-    ends = start + 1 + count, room.capacity + 1
+    ends = start + 1 + count, cache.capacity + 1
     if ends[0] > ends[1] or count > LONGEST:
         return []
-    return [ChainShape(count, keys, how, FIRST) for keys in keys_between(*ends, room.memory.room)]
+    keys = keys_between(*ends, cache.room.memory.room)
+    return [ChainShape(count, one, how, FIRST) for one in keys]

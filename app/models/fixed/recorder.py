@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -15,7 +15,10 @@ from app.models.fixed.capture_stream import CaptureStream, NoFreeStreamError
 from app.models.machine import release_memory
 from app.run.problems import Cancelled, release_frames
 
+NO_MEMORY = "no memory for its graphs"
+"""Why a model's passes are eager where they could have been recorded."""
 _Shape = TypeVar("_Shape")
+_Held = TypeVar("_Held")
 
 Run = Callable[[], None]
 """Computes something from tensors into tensors, all of which stay where they are."""
@@ -90,9 +93,32 @@ def record_all(
     return None
 
 
+class Recordings(dict[_Shape, _Held]):
+    """What is recorded, by its shape, until something cannot be: then no more is tried."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._failed = ""
+
+    def complete(
+        self,
+        shapes: Iterable[_Shape],
+        record: Callable[[_Shape], None],
+        advance: Callable[[int, int], None],
+    ) -> str:
+        """Has `record` put those here that are not; why some cannot be, or empty. Raises what
+        `advance` does.
+        """
+        missing = [shape for shape in shapes if shape not in self]
+        if missing and not self._failed:
+            failed = record_all(missing, record, advance)
+            self._failed = failed.reason if failed else ""
+        return self._failed if missing else ""
+
+
 def _why(error: Exception, what: str) -> NotRecorded:
     if is_out_of_memory(error):
-        return NotRecorded("no memory for its graphs", for_now=True)
+        return NotRecorded(NO_MEMORY, for_now=True)
     said = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
     taken = isinstance(error, NoFreeStreamError)
     return NotRecorded(f"{what} cannot be captured ({said})", for_now=taken)

@@ -12,7 +12,7 @@ import torch
 
 from app.models.cache import SequenceCache
 from app.models.fixed.chain import Chains, Compute
-from app.models.fixed.fixed_pass import Answer, PassRows, fixed_pass
+from app.models.fixed.fixed_pass import PassOutputs, PassRows, fixed_pass
 from app.models.fixed.memory import PlacedLayers
 from app.models.fixed.recorder import Recorder, Run
 from app.models.fixed.shapes import keys_of, padded_shapes, width_of
@@ -36,7 +36,7 @@ class Recorded(NamedTuple):
     """A pass that can be repeated, and where it leaves what it yields."""
 
     replay: Run
-    answer: Answer
+    answer: PassOutputs
 
 
 class Room:
@@ -60,7 +60,7 @@ class Room:
         self._key_step = key_step
         self._rows: dict[int, PassRows] = {}
         self._recorded: dict[Shape, Recorded] = {}
-        self._answers: dict[tuple[int, tuple[int, ...] | None], Answer] = {}
+        self._answers: dict[tuple[int, tuple[int, ...] | None], PassOutputs] = {}
         self._chains: Chains | None = None
 
     def rows(self, width: int) -> PassRows:
@@ -89,9 +89,11 @@ class Room:
         """Whether passes have no more rows than they are fed."""
         return self.recorder is None and self._device.type == "cpu"
 
-    def padded_shapes(self, rows: int, start: int) -> list[tuple[int, int]]:
-        """The width and the keys of all passes of up to so many rows, from `start` on."""
-        return padded_shapes(rows, start=start, capacity=self.capacity, room=self.memory.room)
+    def padded_shapes(self, rows: int, start: int, capacity: int) -> list[tuple[int, int]]:
+        """The width and the keys of all passes of up to so many rows, from `start` on, in a
+        sequence of up to so many tokens.
+        """
+        return padded_shapes(rows, start=start, capacity=capacity, room=self.memory.room)
 
     def holds(self, shape: Shape) -> bool:
         """Whether a pass of this shape can be had now."""
@@ -101,7 +103,7 @@ class Room:
         """How many passes are recorded that yield features of these layers; with None none."""
         return sum(shape.layers == layers for shape in self._recorded)
 
-    def answer(self, model: LanguageModel, shape: Shape) -> Answer:
+    def answer(self, model: LanguageModel, shape: Shape) -> PassOutputs:
         """What the pass yields that its rows have been told of, until the next one of its width. It
         has to be held.
         """
@@ -129,13 +131,13 @@ class Room:
         run = partial(_pass_into, model, self.memory, rows, shape, out)
         self._recorded[shape] = Recorded(self.recorder.record(run), out)
 
-    def _answer_of(self, model: LanguageModel, shape: Shape) -> Answer:
+    def _answer_of(self, model: LanguageModel, shape: Shape) -> PassOutputs:
         """Where passes of this width leave what they yield, whatever the number of keys."""
         like = (shape.width, shape.layers)
         if like not in self._answers:
             first = _pass(model, self.memory, self.rows(shape.width), shape)
             features = None if first.features is None else torch.empty_like(first.features)
-            self._answers[like] = Answer(torch.empty_like(first.logits), features)
+            self._answers[like] = PassOutputs(torch.empty_like(first.logits), features)
         return self._answers[like]
 
     def forget(self) -> None:
@@ -153,12 +155,12 @@ def _pass(
     shape: Shape,
     *,
     whole: bool = False,
-) -> Answer:
+) -> PassOutputs:
     return fixed_pass(model, memory, rows, keys=shape.keys, layers=shape.layers, whole=whole)
 
 
 def _pass_into(
-    model: LanguageModel, memory: PlacedLayers, rows: PassRows, shape: Shape, out: Answer
+    model: LanguageModel, memory: PlacedLayers, rows: PassRows, shape: Shape, out: PassOutputs
 ) -> None:
     """Computes a pass into tensors that stay where they are."""
     found = _pass(model, memory, rows, shape)
@@ -170,9 +172,11 @@ def _pass_into(
 class RoomCache(SequenceCache):
     """The cache of one sequence in a room, which it holds as long as it lives."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Room, capacity: int) -> None:
         super().__init__(room.memory.inner, fixed=True)
         self.room = room
+        self.capacity = capacity
+        """Most tokens of the sequence; the room may have been made for longer ones."""
 
     def settle(self, tokens: int) -> None:
         """Notes that a pass of fixed shape has written so many tokens that count."""
@@ -214,7 +218,7 @@ class Rooms:
         """An empty cache in a free room that is large enough, or a new one; of several the one in
         which most is recorded of what yields features of these layers.
         """
-        cache = RoomCache(self._fitting(capacity, layers) or make())
+        cache = RoomCache(self._fitting(capacity, layers) or make(), capacity)
         room = cache.room
         weakref.finalize(cache, _give_back, weakref.ref(self), room).atexit = False
         return cache

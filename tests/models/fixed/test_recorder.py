@@ -11,7 +11,7 @@ from app.models.fixed import capture_stream
 from app.models.fixed.capture_stream import NoFreeStreamError
 from app.models.fixed.passes import Passes
 from app.models.fixed.reader import FixedReader
-from app.models.fixed.recorder import CudaGraphs, watch_waits
+from app.models.fixed.recorder import CudaGraphs, Recordings, watch_waits
 from app.models.session import Session
 from toys import tiny_llama
 
@@ -24,6 +24,27 @@ class FakeStream:
 
     def wait_stream(self, other):
         pass
+
+
+class FakeGenerator:
+    """As torch 2.11 has it: its state is told of captures, and a copy of it is of none."""
+
+    def __init__(self, seed):
+        self.state = {"seed": seed, "capturing": False}
+        self.fails = False
+
+    def clone_state(self):
+        if self.fails:
+            raise RuntimeError("Cannot call CUDAGeneratorImpl::clone_impl during capture")
+        return FakeGenerator(self.state["seed"])
+
+    def graphsafe_set_state(self, other):
+        self.state = other.state
+
+    def draw(self):
+        if self.state["capturing"]:
+            raise RuntimeError("Offset increment outside graph capture encountered unexpectedly.")
+        return self.state["seed"]
 
 
 class FakeCuda:
@@ -41,6 +62,7 @@ class FakeCuda:
         self.released = []
         self.pools = 0
         self.fails_at_end = False
+        self.generator = FakeGenerator(seed=7)
 
     def Stream(self, device):
         self.handed_out += 1
@@ -97,17 +119,21 @@ def cuda(monkeypatch):
             self.before, fake.current = fake.current, self.stream
             self.graph.stream = self.stream
             fake.half_recorded.add(self.pool)
+            self.state = fake.generator.state
+            self.state["capturing"] = True
 
         def __exit__(self, *problem):
             if fake.fails_at_end:
                 raise RuntimeError("capture was invalidated")
             fake.half_recorded.remove(self.pool)
+            self.state["capturing"] = False
             fake.current = self.before
 
     for name in ("Stream", "stream", "device", "set_sync_debug_mode", "graph_pool_handle"):
         monkeypatch.setattr(torch.cuda, name, getattr(fake, name))
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: fake.current)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "default_generators", (fake.generator,))
     monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: fake.mode)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "graph", Capturing)
@@ -181,6 +207,34 @@ def test_a_failed_recording_leaves_stream_mode_and_pool_as_they_were(cuda):
     assert room._own.pool == (0, 2)
 
 
+def test_a_failed_recording_leaves_the_cards_generator_able_to_draw(cuda):
+    room = CudaGraphs(CARD)
+    cuda.fails_at_end = True
+    with pytest.raises(RuntimeError, match="invalidated"):
+        room.record(nothing)
+    assert cuda.generator.draw() == 7
+    cuda.fails_at_end = False
+    room.record(nothing)
+    assert cuda.generator.draw() == 7
+
+
+@pytest.mark.parametrize("lacking", ["a method", "leave"])
+def test_a_generator_that_cannot_be_renewed_does_not_hide_what_failed(cuda, monkeypatch, lacking):
+    cuda.fails_at_end = cuda.generator.fails = True
+    if lacking == "a method":
+        monkeypatch.delattr(FakeGenerator, "clone_state")
+    with pytest.raises(RuntimeError, match="invalidated"):
+        CudaGraphs(CARD).record(nothing)
+
+
+def test_torchs_generators_have_what_renews_them():
+    own = torch.Generator().manual_seed(3)
+    torch.rand(5, generator=own)
+    copy = own.clone_state()
+    assert torch.equal(torch.rand(5, generator=copy), torch.rand(5, generator=own))
+    assert callable(own.graphsafe_set_state)  # only a card's can do it
+
+
 def test_a_run_that_waits_is_refused_before_anything_is_recorded(cuda):
     def waits():
         if cuda.mode == 2:
@@ -191,6 +245,23 @@ def test_a_run_that_waits_is_refused_before_anything_is_recorded(cuda):
         CudaGraphs(CARD).record(waits)
     assert (cuda.mode, cuda.current) == (0, before)
     assert cuda.gone == []
+
+
+def test_what_cannot_be_recorded_is_the_last_that_is_tried():
+    held, tried = Recordings(), []
+
+    def record(shape):
+        tried.append(shape)
+        if shape == 2:
+            raise RuntimeError("too long")
+        held[shape] = nothing
+
+    quiet = {"record": record, "advance": lambda done, total: None}
+    assert held.complete([0], **quiet) == ""
+    assert held.complete([0, 1, 2, 3], **quiet) == "they cannot be captured (too long)"
+    assert held.complete([3], **quiet) == "they cannot be captured (too long)"
+    assert held.complete([1, 0], **quiet) == ""
+    assert (tried, list(held)) == ([0, 1, 2], [0, 1])
 
 
 def test_watching_waits_is_quiet_however_strict_warnings_are(cuda):
