@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -12,11 +13,15 @@ import torch
 
 _POOLED = 32
 """Streams that torch hands out in turn for each card, again and again."""
+_taken: dict[int, Any] = {}
+"""Those that graphs have been recorded on at any time, by their handles. They are taken again
+first: up to torch 2.11 each keeps the workspaces that libraries took on it (32 MB on an H200).
+"""
 _in_use: set[int] = set()
 """Handles of those that graphs have been recorded on which are still there."""
 _failed: list[Any] = []
-"""Graphs that could not be recorded. They stay: torch's allocator of pinned memory may go on asking
-them what is theirs, and their end would take the workspaces of their stream along.
+"""Graphs whose recording could not even be ended. They stay: torch's allocator of pinned memory may
+go on asking them what is theirs, and their end would take the workspaces of their stream along.
 """
 
 
@@ -37,6 +42,7 @@ class CaptureStream:
         self.stream = _free_stream(device)
         self.pool: Any = torch.cuda.graph_pool_handle()
         self._graphs: list[Any] = []
+        _taken[self.stream.cuda_stream] = self.stream
         _in_use.add(self.stream.cuda_stream)
         ended = weakref.finalize(self, _let_go, self._graphs, self.stream.cuda_stream)
         ended.atexit = False
@@ -48,13 +54,16 @@ class CaptureStream:
         """
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(
-                graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"
+            with (
+                _no_collecting(),
+                torch.cuda.graph(
+                    graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"
+                ),
             ):
                 run()
         except BaseException:
-            _failed.append(graph)
-            _end_recording(self.pool)
+            # One that was ended, where memory did not suffice, gives its own back with the others.
+            (_failed if _end_recording(self.pool) else self._graphs).append(graph)
             _renew_generator()
             self.pool = torch.cuda.graph_pool_handle()
             raise
@@ -66,6 +75,9 @@ class CaptureStream:
 
 
 def _free_stream(device: torch.device) -> Any:
+    for handle, known in _taken.items():
+        if handle not in _in_use and known.device.index == (device.index or 0):
+            return known
     for _ in range(_POOLED):
         stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         if stream.cuda_stream not in _in_use:
@@ -78,16 +90,30 @@ def _let_go(graphs: list[Any], handle: int) -> None:
     _in_use.discard(handle)
 
 
-def _end_recording(pool: Any) -> None:
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """What is left in cycles stays a while: the end of a graph among it would end the recording."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _end_recording(pool: Any) -> bool:
     """Has torch take no more memory for a pool: where a recording could not even be ended
     (`CUDAGraph::capture_end` raised at once), it still would, and the pool would never be free.
+    Whether that was so.
     """
     index = torch.cuda.current_device()
     try:
         torch._C._cuda_endAllocateToPool(index, pool)
     except (RuntimeError, AttributeError):  # it was ended
-        return
+        return False
     torch._C._cuda_releasePool(index, pool)
+    return True
 
 
 def _renew_generator() -> None:

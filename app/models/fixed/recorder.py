@@ -44,6 +44,7 @@ class CudaGraphs:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._own: CaptureStream | None = None
+        self._is_warm = False
 
     def record(self, run: Run) -> Run:
         """As the protocol says. A run that would wait for the card is refused before anything is
@@ -53,7 +54,8 @@ class CudaGraphs:
         before = torch.cuda.current_stream(self._device)
         with torch.cuda.device(self._device), torch.cuda.stream(before):
             own = self._own = self._own or CaptureStream(self._device)
-            _warm(run, own.stream, before)
+            _warm(run, own.stream, before, twice=not self._is_warm)
+            self._is_warm = True
             replay = own.capture(run)
             replay()  # the first one takes it to the card
         return replay
@@ -124,13 +126,14 @@ def _why(error: Exception, what: str) -> NotRecorded:
     return NotRecorded(f"{what} cannot be captured ({said})", for_now=taken)
 
 
-def _warm(run: Run, stream: Any, current: Any) -> None:
+def _warm(run: Run, stream: Any, current: Any, *, twice: bool) -> None:
     """Lets libraries choose their kernels and take their own memory, on the stream that is
-    recorded.
+    recorded. The first time of a run may wait for the card; of others like it no more.
     """
     stream.wait_stream(current)
     with torch.cuda.stream(stream):
-        run()
+        if twice:
+            run()
         with _no_waiting():
             run()
     current.wait_stream(stream)

@@ -19,6 +19,8 @@ CARD = torch.device("cuda", 0)
 
 
 class FakeStream:
+    device = CARD
+
     def __init__(self, handle):
         self.cuda_stream = handle
 
@@ -145,6 +147,7 @@ def cuda(monkeypatch):
         raising=False,
     )
     monkeypatch.setattr(capture_stream, "_failed", [])
+    monkeypatch.setattr(capture_stream, "_taken", {})
     assert capture_stream._in_use == set()
     yield fake
     gc.collect()
@@ -167,6 +170,17 @@ def test_no_two_rooms_record_on_one_stream(cuda):
     assert rooms[32]._own.stream.cuda_stream == 8  # that of the one which is gone
     rooms.clear()
     held.clear()
+
+
+def test_a_stream_that_is_free_again_is_taken_before_others_are(cuda):
+    for _ in range(5):
+        room = CudaGraphs(CARD)
+        room.record(nothing)
+        assert room._own.stream.cuda_stream == 1
+    assert cuda.handed_out == 1
+    other = CudaGraphs(torch.device("cuda", 1))
+    other.record(nothing)
+    assert other._own.stream.cuda_stream == 2  # a stream belongs to its card
 
 
 def test_a_rooms_graphs_share_a_stream_and_a_pool(cuda):
@@ -205,6 +219,37 @@ def test_a_failed_recording_leaves_stream_mode_and_pool_as_they_were(cuda):
     kept()
     assert len(capture_stream._failed) == 1
     assert room._own.pool == (0, 2)
+
+
+def test_a_recording_that_memory_did_not_suffice_for_is_given_back_with_the_others(cuda):
+    def full():
+        if cuda.current.cuda_stream and cuda.mode == 0:
+            raise torch.OutOfMemoryError
+
+    room = CudaGraphs(CARD)
+    kept = room.record(nothing)
+    with pytest.raises(torch.OutOfMemoryError):
+        room.record(full)
+    assert capture_stream._failed == []
+    assert cuda.gone == []
+    room = kept = None
+    assert cuda.gone == [(1, {1}), (1, {1})]
+    assert (room, kept) == (None, None)
+
+
+def test_nothing_is_collected_while_a_run_is_recorded(cuda):
+    collects = []
+    CudaGraphs(CARD).record(lambda: collects.append(gc.isenabled()))
+    assert collects == [True, True, False]
+    assert gc.isenabled()
+
+
+def test_only_the_first_run_of_a_room_is_tried_twice_before_it_is_recorded(cuda):
+    room, runs = CudaGraphs(CARD), []
+    for number in range(3):
+        room.record(lambda number=number: runs.append((number, cuda.mode)))
+    # Freely, and with waits forbidden; then recorded, which is watched by torch itself.
+    assert runs == [(0, 0), (0, 2), (0, 0), (1, 2), (1, 0), (2, 2), (2, 0)]
 
 
 def test_a_failed_recording_leaves_the_cards_generator_able_to_draw(cuda):
