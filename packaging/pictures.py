@@ -82,12 +82,14 @@ def _save_all(window: MainWindow) -> int:
 
 def _until(come: Callable[[], bool], window: MainWindow) -> None:
     """Lets the window work until something has come. Raises TimeoutError, or what went wrong."""
+    from app.gui.engine_words import state_words
+
     deadline = time.monotonic() + PATIENCE_S
     while not come():
         if window._link.trouble:
             raise RuntimeError(f"{window._link.trouble.message} {window._link.trouble.remedy}")
         if time.monotonic() > deadline:
-            raise TimeoutError(window._link.words())
+            raise TimeoutError(state_words(window._link))
         _beat(window)
         time.sleep(FRAME_S)
 

@@ -1,4 +1,4 @@
-"""What the flags of `run` ask for, as settings."""
+"""What the flags of commands ask for, as settings."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import msgspec
 import typer
 
 from app.library.catalogue import Catalogue
 from app.library.entries import PairEntry
+from app.library.prompts import PromptSet, limit_per_category, read_prompts, shipped_prompts
 from app.run.draft_lengths import LengthPolicy
 from app.run.methods import Method
 from app.run.options import Offer
 from app.run.problems import Problem
 from app.run.rules import Rule
-from app.run.settings import LONGEST_DRAFT, OptionValue
+from app.run.settings import LONGEST_DRAFT, OptionValue, RunSettings
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -55,47 +57,51 @@ def options_of(
     return offer.filled(values)
 
 
-def chosen_method(
+def with_method(
+    settings: RunSettings,
     pair: PairEntry,
     name: str | None,
     given: list[str] | None,
     *,
-    preset: str | None,
     draft_length: int | None,
-) -> tuple[str, dict[str, OptionValue], int]:
-    """The method, its options and the draft length: as asked for, else the preset's, else the
-    pair's own.
+    preset: str | None = None,
+) -> RunSettings:
+    """The settings with the method, its options and the draft length: as asked for, else the
+    preset's, else the pair's own.
     """
     method = Method.named(name or pair.method)
     filled = method.preset(preset) if preset is not None else None
-    own = own_options(pair, method) | (filled.options if filled else {})
-    options = options_of(method, given, own=own)
+    own = pair.method_options if method.name == pair.method else {}
+    options = options_of(method, given, own={**own, **(filled.options if filled else {})})
     lengths = (draft_length, filled.draft_length if filled else None)
     length = next((length for length in lengths if length is not None), pair.draft_length)
-    return method.name, options, length
+    return msgspec.structs.replace(
+        settings, method=method.name, method_options=options, draft_length=length
+    )
 
 
-def own_options(pair: PairEntry, method: Method) -> dict[str, OptionValue]:
-    """What the pair says of a method's options: something of its own method alone."""
-    return pair.method_options if method.name == pair.method else {}
-
-
-def chosen_rule(
-    pair: PairEntry, name: str | None, given: list[str] | None
-) -> tuple[str, dict[str, OptionValue]]:
-    """The rule and its options: as asked for, else the pair's own."""
+def with_rule(
+    settings: RunSettings, pair: PairEntry, name: str | None, given: list[str] | None
+) -> RunSettings:
+    """The settings with the rule and its options: as asked for, else the pair's own."""
     rule = Rule.named(name or pair.rule)
     own = pair.rule_options if rule.name == pair.rule else {}
-    return rule.name, options_of(rule, given, "--rule-option", own=own)
+    options = options_of(rule, given, "--rule-option", own=own)
+    return msgspec.structs.replace(settings, rule=rule.name, rule_options=options)
 
 
-def chosen_lengths(
-    pair: PairEntry, name: str | None, given: list[str] | None
-) -> tuple[str, dict[str, OptionValue]]:
-    """What chooses draft lengths, and its options: as asked for, else the pair's own."""
+def with_lengths(
+    settings: RunSettings, pair: PairEntry, name: str | None, given: list[str] | None
+) -> RunSettings:
+    """The settings with what chooses draft lengths, and its options: as asked for, else the pair's
+    own.
+    """
     policy = LengthPolicy.named(name or pair.draft_length_policy)
     own = pair.draft_length_options if policy.name == pair.draft_length_policy else {}
-    return policy.name, options_of(policy, given, "--draft-length-option", own=own)
+    options = options_of(policy, given, "--draft-length-option", own=own)
+    return msgspec.structs.replace(
+        settings, draft_length_policy=policy.name, draft_length_options=options
+    )
 
 
 def check_unicode(texts: Iterable[str]) -> None:
@@ -128,6 +134,12 @@ def _read(file: Path) -> str:
         raise Problem(said, "Check the path, and that you may read the file.") from error
     except UnicodeDecodeError as error:
         raise Problem(f"{file} is not UTF-8 text.", "Save it as UTF-8.") from error
+
+
+def bench_prompts(file: Path | None, *, column: str | None, limit: int | None) -> PromptSet:
+    """The prompts of a file, else the shipped ones; of each category the first so many."""
+    prompts = read_prompts(file, column=column) if file else shipped_prompts()
+    return prompts if limit is None else limit_per_category(prompts, limit)
 
 
 def bench_ways(

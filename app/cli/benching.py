@@ -10,6 +10,7 @@ from app.cli.bench_file import BenchFile, KeptCosts, KeptRun
 from app.cli.interrupt import STOPPED, Interrupt
 from app.cli.progress_line import ProgressLine
 from app.cli.remaining import Remaining
+from app.cli.running import check_reports
 from app.cli.screen import put, remarks, results, say, say_problem, warn
 from app.cli.tables import table
 from app.library.catalogue import Catalogue
@@ -36,8 +37,12 @@ def run_bench_study(
     as_json: bool,
     reports: Sequence[Path],
 ) -> int:
-    """Runs what is not in the file yet, shows the summary, and returns the exit code."""
-    from app.studies.bench import plan, resumed
+    """Runs what is not in the file yet, shows the summary, and returns the exit code. Raises
+    Problem for settings out of range.
+    """
+    settings.check()
+    check_reports(reports)
+    from app.studies.bench import plan, resumed  # torch takes seconds
 
     file = BenchFile(keep)
     planned = [resumed(one, file.record) for one in plan(prompts, ways, settings)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from app.cli.elsewhere import show_recipes
 from app.cli.interrupt import Interrupt
 from app.cli.progress_line import ProgressLine
+from app.cli.recipes import show_recipes
 from app.cli.screen import remarks, results, say, say_problem
 from app.cli.tables import show_verdict
 from app.cli.token_stream import TokenStream
@@ -23,7 +24,7 @@ EXIT_CODES: dict[Outcome, int] = {"finished": 0, "cancelled": 130}
 """The exit code of each outcome of a run; 1 for every other."""
 
 
-def check_reports(paths: list[Path]) -> None:
+def check_reports(paths: Sequence[Path]) -> None:
     """Raises Problem, before anything runs, for a report that could not be written."""
     taken: set[Path] = set()
     for path in paths:
@@ -38,12 +39,16 @@ def run_study(
     settings: RunSettings,
     catalogue: Catalogue,
     *,
-    reports: list[Path],
+    reports: Sequence[Path],
     as_json: bool,
     show_rejected: bool,
     use_elsewhere: bool = False,
 ) -> int:
-    """Runs, shows, writes the reports, and returns the exit code."""
+    """Runs, shows, writes the reports, and returns the exit code. Raises Problem for settings out
+    of range.
+    """
+    settings.check()
+    check_reports(reports)
     watch = _Watch(settings, quiet=as_json, show_rejected=show_rejected)
     try:
         watch.run(catalogue, settings)
@@ -110,7 +115,7 @@ class _Watch:
             self._stream.show(event)
 
 
-def _write(record: RunRecord, reports: list[Path]) -> bool:
+def _write(record: RunRecord, reports: Sequence[Path]) -> bool:
     """Writes every report that can be written; whether that was all."""
     whole = True
     for path in reports:

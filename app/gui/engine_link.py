@@ -41,7 +41,6 @@ from app.run.preparation import (
 from app.run.problems import Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
-from app.run.sizes import bytes_in_words
 from app.run.teaching import CurvePoint, Taught, Teach
 
 Job = Literal["", "prepare", "run", "audit", "teach", "release"]
@@ -93,7 +92,8 @@ class EngineLink:
         self._client = client
         self._clock = clock
         self._since = clock()
-        self._device = ""
+        self.device = ""
+        """What the engine calls its best device; empty while it is not there."""
         self.memory: tuple[DeviceMemory, ...] = ()
         """What was free on each device when it was asked for last."""
         self._memory_asked = False
@@ -131,6 +131,11 @@ class EngineLink:
         """Whether a run waits for the job at hand to end."""
         return self._waiting is not None
 
+    @property
+    def seconds_since_start(self) -> float:
+        """How long ago the engine process was started."""
+        return self._clock() - self._since
+
     def start(self) -> None:
         """Starts the engine process, if it is not there."""
         if not self._client.alive:
@@ -164,9 +169,7 @@ class EngineLink:
         if self._client.alive:
             self._replaced += 1
             self._client.kill()
-        self._waiting, self._device, self._superseded = None, "", 0
-        self._forget_models()
-        self._end_job()
+        self._lose_engine()
         self.phase = "off"
 
     def run(self, settings: RunSettings) -> str:
@@ -251,24 +254,14 @@ class EngineLink:
         self._waiting = None
         self._client.close(timeout=2.0)
 
-    def words(self) -> str:
-        """The state of the engine in one line."""
-        if self.phase == "starting":
-            seconds = int(self._clock() - self._since)
-            return "Engine is starting" + (f" ({seconds} s)" if seconds > 2 else "")
-        if self.phase == "trouble":
-            return "Engine has ended; Run starts a new one"
-        if self.phase == "off":
-            return "Engine is off"
-        doing = "Stopping" if self.stopping else _DOING[self.job]
-        return " · ".join(filter(None, (doing, self._device, *self._models())))
-
-    def _models(self) -> list[str]:
-        """The loaded target in short, with its precision."""
-        return [named(self.target)] if self.target else []
-
     def _forget_models(self) -> None:
         self.pair, self.target = None, None
+
+    def _lose_engine(self) -> None:
+        """Forgets what was known of an engine that is no more, and what waited for it."""
+        self._waiting, self.device, self._superseded = None, "", 0
+        self._forget_models()
+        self._end_job()
 
     def _supersede(self) -> None:
         """Ends a job that makes a pair ready; what it says from now on is nobody's."""
@@ -295,7 +288,7 @@ class EngineLink:
 
     def _on_ready(self, message: EngineReady) -> None:
         self.phase = "working" if self.job else "ready"
-        self._device = message.device
+        self.device = message.device
         self.memory, self._memory_asked = message.memory, False
 
     def _on_memory(self, message: MemoryFree) -> None:
@@ -365,9 +358,7 @@ class EngineLink:
             self._replaced -= 1
             return
         job = self.job
-        self._end_job()
-        self._waiting, self._device, self._superseded = None, "", 0
-        self._forget_models()
+        self._lose_engine()
         self.phase = "off" if message.expected else "trouble"
         if not message.expected:
             kept = "What had come of the run is kept." if self.record else ""
@@ -375,15 +366,6 @@ class EngineLink:
                 kept = "What was taught up to the last minute is kept: Resume goes on."
             self.trouble = Trouble(message.reason, kept, job)
 
-
-_DOING: dict[Job, str] = {
-    "": "Engine ready",
-    "prepare": "Making ready",
-    "run": "Running",
-    "audit": "Auditing",
-    "teach": "Training",
-    "release": "Releasing models",
-}
 
 _HANDLERS: dict[type, Callable] = {
     EngineReady: EngineLink._on_ready,
@@ -403,18 +385,3 @@ _HANDLERS: dict[type, Callable] = {
     RunEnded: EngineLink._on_run_ended,
     EngineEnded: EngineLink._on_engine_ended,
 }
-
-
-def named(facts: ModelFacts) -> str:
-    """A loaded model in short: its name and how its weights are held."""
-    note = f" ({facts.precision_note})" if facts.precision_note else ""
-    return f"{facts.name} {facts.precision}{note}"
-
-
-def released_words(message: Released) -> str:
-    """What to say once models have been let go."""
-    if not message.models:
-        return "No model was loaded."
-    names = " and ".join(message.models)
-    size = f"{bytes_in_words(message.weight_bytes)} of weights"
-    return f"Released: {names}, {size}. The next run loads what it needs."

@@ -20,10 +20,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.gui.elided import Elided
-from app.gui.form import section_label
 from app.gui.models_facts import facts_of
 from app.gui.models_words import state_words
-from app.gui.plain import label, scaled_font, set_tone, tip, visible
+from app.gui.plain import label, scaled_font, section_label, set_tone, tip, visible
 from app.gui.rows_panel import PanelRow
 from app.library.inventory import Listed
 from app.library.together import Together

@@ -62,3 +62,11 @@ def set_tone(widget: QWidget, tone: str) -> None:
     widget.setProperty("tone", tone)
     widget.style().unpolish(widget)
     widget.style().polish(widget)
+
+
+def section_label(title: str) -> QLabel:
+    """The heading of a section."""
+    made = label(title.upper(), tone="muted")
+    scaled_font(made, 0.85)
+    made.setAccessibleName(title)
+    return made

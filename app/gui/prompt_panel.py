@@ -5,8 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.gui.form import section_label
-from app.gui.plain import label, scaled_font, tip
+from app.gui.plain import label, scaled_font, section_label, tip
 from app.gui.prompt_field import PromptField
 
 SAMPLE = (

@@ -38,6 +38,16 @@ class Running(QObject):
         """The record that is shown: the newest run, or one that was opened."""
         return self.shown.record
 
+    def possible(self) -> dict[str, bool]:
+        """Which of its actions can be done now."""
+        link, pair = self._link, self._page.form.pair
+        return {
+            "run": not link.waits and link.job not in ("run", "audit", "teach"),
+            "audit": not link.busy,
+            "release": not link.busy and link.target is not None,
+            "continue": not link.busy and self.shown.can_continue(pair.name if pair else None),
+        }
+
     def start(self, settings: RunSettings, *, of: str = "") -> None:
         """Runs settings (those `of` an earlier run), or shows what is wrong with them."""
         self.called.emit()
@@ -78,6 +88,12 @@ class Running(QObject):
         if wanted is not None and not self._page.form.waits:
             self._link.prepare(wanted)
             self.changed.emit()
+
+    def prepare_other(self) -> None:
+        """The same, if it is another pair than the one that was made ready last."""
+        pair = self._page.form.pair
+        if pair is not None and self._link.pair not in (None, pair.name):
+            self.prepare()
 
     def release(self) -> None:
         """Lets go of the models that are loaded; the next run loads what it needs."""

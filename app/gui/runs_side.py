@@ -7,8 +7,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QVBoxLayout, QWidget
 
-from app.gui.form import section_label
-from app.gui.plain import label, scaled_font, tip, visible
+from app.gui.plain import label, scaled_font, section_label, tip, visible
 from app.gui.prompt_field import PromptField
 from app.gui.runs_model import method_label, when
 from app.history import Entry

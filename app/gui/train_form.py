@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.gui import dialogs
 from app.gui.fields import Choice, Row, WholeNumber
-from app.gui.form import section_label
 from app.gui.path_field import PathField
-from app.gui.plain import label, scaled_font, set_tone
+from app.gui.plain import label, scaled_font, section_label, set_tone
+from app.gui.row_grid import RowGrid
 from app.library.catalogue import Catalogue
 from app.library.converted import plain_name
 from app.run.problems import Problem
@@ -159,14 +159,10 @@ class TrainForm(QWidget):
             row.name.hide()
             self._column.addWidget(row.field)
 
-    def _grid(self, *names: str) -> QGridLayout:
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(10)
-        grid.setVerticalSpacing(4)
-        grid.setColumnStretch(1, 1)
-        for place, name in enumerate(names):
-            grid.addWidget(self._rows[name].name, place, 0)
-            grid.addWidget(self._rows[name].field, place, 1)
+    def _grid(self, *names: str) -> RowGrid:
+        grid = RowGrid()
+        for name in names:
+            grid.add(self._rows[name])
         return grid
 
     def _retarget(self) -> None:

@@ -14,7 +14,9 @@ from app.gui.actions import make_actions
 from app.gui.background import Background
 from app.gui.dropping import Dropping
 from app.gui.elsewhere_desk import ElsewhereDesk
-from app.gui.engine_link import EngineLink, Trouble, released_words
+from app.gui.engine_link import EngineLink
+from app.gui.engine_troubles import EngineTroubles
+from app.gui.engine_words import released_words, state_words
 from app.gui.frame_clock import FrameClock
 from app.gui.kept_runs import KeptRuns
 from app.gui.models_desk import ModelsDesk
@@ -79,7 +81,6 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(960, 520)
         self.resize(1440, 900)
         self._link, self.theme = link, theme
-        self._trouble_shown: Trouble | None = None
         self._closed = False
         self.background = Background()
         self.page = Playground(catalogue, self.background, theme.colours)
@@ -106,6 +107,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self.pages)
         notice, opened = self.page.notice, self.running.open
         self._reports = ReportExchange(self, notice, self.background, opened=opened)
+        self._troubles = EngineTroubles(link, playground=notice, train=self.train.notice)
         self.texts = TextsDesk(self, notice, self.background, files.kept_texts_file())
         self._make_clocks()
         self._connect()
@@ -257,14 +259,13 @@ class MainWindow(QMainWindow):
             self.fit.take_refused(message.reasons)
         elif isinstance(message, Audited):
             self.page.notice.show_audit(message)
-            if self._wants_other_models():
-                self.running.prepare()
+            self.running.prepare_other()
         elif isinstance(message, TokenCount):
             self.count.take(message)
         elif isinstance(message, RunEnded | EngineEnded):
             self.running.keep(self._link.record)
-            if isinstance(message, RunEnded) and not message.message and self._wants_other_models():
-                self.running.prepare()
+            if isinstance(message, RunEnded) and not message.message:
+                self.running.prepare_other()
         if isinstance(message, _PASSING):
             self._slow_clock.touch()
         else:
@@ -275,7 +276,7 @@ class MainWindow(QMainWindow):
         link, page = self._link, self.page
         self.training.refresh()
         self.stock.refresh()
-        self.bar.state.setText(link.words())
+        self.bar.state.setText(state_words(link))
         page.progress.show_progress(None if link.job == "teach" else link.progress)
         doing = _DOING.get(link.job, page.run_words())
         page.run_button.setText("Runs when ready" if link.waits else doing)
@@ -284,7 +285,7 @@ class MainWindow(QMainWindow):
         page.run_button.setEnabled(self.action["run"].isEnabled())
         page.stop_button.setEnabled(self.action["stop"].isEnabled())
         page.continue_button.setVisible(self.action["continue"].isEnabled())
-        self._show_trouble()
+        self._troubles.show()
 
     def _allow(self) -> None:
         """Enables the actions that can be done now."""
@@ -295,13 +296,9 @@ class MainWindow(QMainWindow):
         on_kept = self.desk.possible(shown=on_runs, busy=link.busy)
         again = on_kept["open_run"] if on_runs else shown.ended and not link.busy
         can = {
-            "run": not link.waits and link.job not in ("run", "audit", "teach"),
-            "audit": not link.busy,
             "stop": link.busy and not link.stopping and (link.job != "teach" or on_train),
-            "release": not link.busy and link.target is not None,
             "forget_texts": not link.busy,
             "run_again": again,
-            "continue": not link.busy and shown.can_continue(pair.name if pair else None),
             "export": shown.ended,
             "open": not link.busy,
             "copy_text": self.record is not None,
@@ -309,29 +306,12 @@ class MainWindow(QMainWindow):
             "vllm_config": on_playground,
             "use_elsewhere": self.record is not None or pair is not None,
             **dict.fromkeys(("thrown", "seams", "charts"), on_playground),
+            **self.running.possible(),
             **on_kept,
             **self.stock.possible(shown=self.pages.shows(self.models)),
         }
         for name, possible in can.items():
             self.action[name].setEnabled(possible)
-
-    def _show_trouble(self) -> None:
-        """Shows each trouble of the engine once, and takes it away when it is overtaken.
-
-        That of a training is shown on its page too.
-        """
-        trouble = self._link.trouble
-        if trouble is self._trouble_shown:
-            return
-        self._trouble_shown = trouble
-        of_training = (self.train.notice, self.page.notice)
-        notices = of_training if trouble and trouble.job == "teach" else (self.page.notice,)
-        if trouble is None:
-            for notice in of_training:
-                notice.hide()
-        else:
-            for notice in notices:
-                notice.show_trouble(trouble.message, trouble.remedy)
 
     def _turned(self) -> None:
         """A page is shown: what it lists is listed as it is by now."""
@@ -343,11 +323,6 @@ class MainWindow(QMainWindow):
             self.stock.open()
         self._link.ask_memory()
         self._refresh_state()
-
-    def _wants_other_models(self) -> bool:
-        """Whether the form names another pair than the one that was made ready last."""
-        pair = self.page.form.pair
-        return pair is not None and self._link.pair not in (None, pair.name)
 
     def _has_been_kept(self) -> None:
         if self.pages.shows(self.runs):

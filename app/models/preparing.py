@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 from app.library.catalogue import Catalogue
@@ -9,7 +11,7 @@ from app.library.entries import ModelEntry, PairEntry
 from app.library.head_folder import HeadFacts, check_head, refuse_unfit
 from app.library.preflight import FolderFacts, check
 from app.library.sources import fetch
-from app.models.draft_wish import beside, wish_draft
+from app.models.draft_wish import WishedDraft, beside, wish_draft
 from app.models.fixed.choice import choose_passes
 from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import LoadedModel, load
@@ -40,46 +42,19 @@ def load_pair(
 
     Raises Problem if it cannot be, Cancelled when `pause` does.
     """
-    device = choose_device(wanted.device)
-    elsewhere = wanted.draft_device or (entry.draft_device if entry.draft else None)
-    draft_device = choose_device(elsewhere) if elsewhere else device
-    make_current(device)
-    _refuse_untakable(wanted, entry, device, draft_device)
+    devices = _devices(entry, wanted)
+    make_current(devices[0])
+    _refuse_untakable(wanted, entry, *devices)
     loader = _Loader(warm, report, pause)
-    target_entry = catalogue.model(entry.target)
-    target_folder = loader.folder(target_entry)
-    target_wish = Wish(
-        target_entry.title, target_folder, wanted.precision, device, wanted.allow_offload
-    )
-    wished = None
-    if entry.draft is not None:
-        draft_entry = catalogue.model(entry.draft)
-        wished = wish_draft(
-            target_wish,
-            loader.folder(draft_entry, needs_tokenizer=False),
-            name=draft_entry.title,
-            precision=wanted.draft_precision or entry.draft_precision,
-            device=draft_device,
-        )
-    head_warnings: tuple[str, ...] = ()
-    head_facts = None
-    if entry.head is not None:
-        head_facts = loader.head(catalogue.model(entry.head))
-        unfit = refuse_unfit(head_facts, target_folder)
-        head_warnings = (unfit,) if unfit else ()
-    chosen = loader.make_room(target_wish, wished.wish if wished else None)
-    tokenizer = loader.tokenizer(target_wish)
-    target, why = loader.load(target_wish, chosen)
+    wishes = _wishes(catalogue, entry, wanted, loader=loader, devices=devices)
+    wished = wishes.draft
+    chosen = loader.make_room(wishes.target, wished.wish if wished else None)
+    tokenizer = loader.tokenizer(wishes.target)
+    target, why = loader.load(wishes.target, chosen)
     loader.choose_passes(target, wanted.passes)
-    warnings = (f"{target.model.precision} is {why}.",) if why else ()
-    draft, bridge = None, None
-    if wished is not None:
-        # The same weights in the same precision are loaded once, and are both.
-        draft_wish = beside(wished.wish, target.model.precision)
-        draft = loader.load(draft_wish, loader.settled(draft_wish))[0]
-        loader.choose_passes(draft, wanted.passes)
-        bridge = wished.bridge(target, draft)
-    head = warm.head(head_facts, target)
+    draft = loader.draft(wished, target, wanted.passes) if wished else None
+    bridge = wished.bridge(target, draft) if wished and draft else None
+    head = warm.head(wishes.head, target)
     mtp = loader.mtp(target) if wanted.mtp else None
     used = [one.model for one in (target, draft) if one is not None]
     warm.keep_if(lambda kept: kept.loaded.model in used)
@@ -88,13 +63,59 @@ def load_pair(
         target,
         draft,
         tokenizer,
-        warnings,
-        wished.warnings if wished else (),
-        head,
-        head_warnings,
-        bridge,
-        mtp,
+        warnings=(f"{target.model.precision} is {why}.",) if why else (),
+        draft_warnings=wished.warnings if wished else (),
+        head=head,
+        head_warnings=(wishes.head_warning,) if wishes.head_warning else (),
+        bridge=bridge,
+        mtp=mtp,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """What a pair is to be made of: its files are on this machine, and go together."""
+
+    target: Wish
+    draft: WishedDraft | None
+    head: HeadFacts | None
+    head_warning: str
+    """What to know of head and target together; empty for nothing."""
+
+
+def _devices(entry: PairEntry, wanted: Prepare) -> tuple[torch.device, torch.device]:
+    """The target's device, and the draft model's."""
+    device = choose_device(wanted.device)
+    elsewhere = wanted.draft_device or (entry.draft_device if entry.draft else None)
+    return device, choose_device(elsewhere) if elsewhere else device
+
+
+def _wishes(
+    catalogue: Catalogue,
+    entry: PairEntry,
+    wanted: Prepare,
+    *,
+    loader: _Loader,
+    devices: tuple[torch.device, torch.device],
+) -> _Wishes:
+    """Fetches and checks what the pair names, for the devices of target and draft model. Raises
+    Problem for what cannot work together.
+    """
+    model = catalogue.model(entry.target)
+    folder = loader.folder(model)
+    target = Wish(model.title, folder, wanted.precision, devices[0], wanted.allow_offload)
+    draft = None
+    if entry.draft is not None:
+        model = catalogue.model(entry.draft)
+        draft = wish_draft(
+            target,
+            loader.folder(model, needs_tokenizer=False),
+            name=model.title,
+            precision=wanted.draft_precision or entry.draft_precision,
+            device=devices[1],
+        )
+    head = loader.head(catalogue.model(entry.head)) if entry.head is not None else None
+    return _Wishes(target, draft, head, refuse_unfit(head, folder) if head else "")
 
 
 class _Loader:
@@ -161,6 +182,15 @@ class _Loader:
             loaded = self._loaded(wish, "bf16")
         self._warm.add(Kept(wish, loaded, why))
         return loaded, why
+
+    def draft(self, wished: WishedDraft, target: LoadedModel, passes: PassKind) -> LoadedModel:
+        """The loaded draft model of a target. The same weights in the same precision are loaded
+        once, and are both.
+        """
+        wish = beside(wished.wish, target.model.precision)
+        loaded, _ = self.load(wish, self.settled(wish))
+        self.choose_passes(loaded, passes)
+        return loaded
 
     def choose_passes(self, loaded: LoadedModel, wanted: PassKind) -> None:
         """How the model's passes are computed; what has to be proved for that is tried."""

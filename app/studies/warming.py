@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -10,10 +10,37 @@ from app.decoding.clock import clock_for
 from app.models.block import Block
 from app.models.language_model import LanguageModel
 from app.models.paired_session import Beside
+from app.run.events import Progress
+from app.run.methods import Method
+from app.run.tree_shape import pass_rows, tree_shape
 from app.studies.head_steps import stepper
+from app.studies.lanes import LaneMaker
+
+Report = Callable[[Progress], None]
+Pause = Callable[[], None]
 
 _LONGEST = 8
 """Tokens of the prompt that are read."""
+
+
+def warm_up_lanes(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
+    """Runs the widths of the lanes once with every model that they will use, and their trees."""
+    report(Progress("warming up"))
+    pair, settings, ids = maker.pair, maker.settings, maker.prompt_ids
+    pause()
+    if maker.refusal:
+        warm_up(pair.target.model, ids, width=1)
+        return
+    width = pass_rows(settings, settings.draft_length)
+    method = Method.named(settings.method)
+    warm_up(pair.target.model, ids, width=width, branches=method.branches)
+    pause()
+    if pair.draft is not None and maker.drafter == "model":
+        several = settings.draft_length + 1 if method.several_a_pass else 1
+        warm_up(pair.draft.model, ids, width=several)
+    if (beside := maker.beside) is not None:
+        shape = tree_shape(settings)
+        warm_up_head(beside, ids, breadth=shape.breadth if shape else 0)
 
 
 def warm_up(

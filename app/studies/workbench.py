@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 import torch
 
@@ -13,31 +11,15 @@ from app import files
 from app.library.catalogue import Catalogue
 from app.library.kept_texts import KeptTexts
 from app.models.devices import device_memory
-from app.models.exhausted import memory_guard
-from app.models.machine import (
-    PeakWatch,
-    choose_device,
-    device_name,
-    devices_here,
-    environment,
-)
+from app.models.machine import choose_device, device_name, devices_here
 from app.models.offload import clear_left_behind
 from app.models.pair import LoadedPair
 from app.models.precision import refusals
 from app.models.preparing import load_pair
-from app.models.warm import WarmModels, collect
+from app.models.warm import WarmModels
 from app.run.auditing import Audit, Audited
 from app.run.draft_lengths import check_lengths
-from app.run.events import (
-    ConditionsSeen,
-    LaneEnded,
-    Outcome,
-    Progress,
-    RunEnded,
-    RunEvent,
-    RunStarted,
-)
-from app.run.identities import violations
+from app.run.events import Progress, RunEvent
 from app.run.methods import Method
 from app.run.preparation import (
     DeviceMemory,
@@ -47,22 +29,18 @@ from app.run.preparation import (
     Released,
     preparation,
 )
-from app.run.problems import Cancelled, ContextFull, Problem, release_frames
-from app.run.record import RunRecord
+from app.run.problems import ContextFull, Problem
 from app.run.rules import check_rule
 from app.run.settings import RunSettings
-from app.run.tree_shape import pass_rows, tree_shape
 from app.studies.audit import audit_lane
-from app.studies.conditions import watch
 from app.studies.conversation import Conversation
-from app.studies.divergence import find_divergence
 from app.studies.earlier_texts import EarlierTexts
+from app.studies.freeing import freeing
 from app.studies.head_steps import StepTimes
 from app.studies.lanes import LaneMaker
-from app.studies.orders import lane_events, unfinished
 from app.studies.recording import kept_recordings, record_passes
-from app.studies.run_costs import run_costs, with_costs
-from app.studies.warming import warm_up, warm_up_head
+from app.studies.run_costs import with_costs
+from app.studies.run_events import run_events
 
 Report = Callable[[Progress], None]
 Pause = Callable[[], None]
@@ -127,7 +105,7 @@ class Workbench:
         if ready is not None:
             return ready
         self._pair = None
-        with _freeing(f"while {entry.title} was loaded"):
+        with freeing(f"while {entry.title} was loaded"):
             self._pair = load_pair(
                 self._catalogue, entry, wanted, warm=self._warm, report=report, pause=pause
             )
@@ -161,12 +139,11 @@ class Workbench:
         texts = self._earlier if remembered else None
         with kept_recordings(pair):
             # Measured before anything is captured for the lanes: it needs more room than they do.
-            with _freeing("while passes were measured"):
+            with freeing("while passes were measured"):
                 maker = with_costs(maker, steps=steps, report=report, pause=pause)
-            with _freeing("while passes were captured"):
+            with freeing("while passes were captured"):
                 record_passes(maker, report=report, pause=pause)
-            told = _events(run, maker, texts, costing=costing, report=report, pause=pause)
-            for event in told:
+            for event in run_events(run, maker, texts, costing=costing, report=report, pause=pause):
                 emit(event)
 
     def check(self, settings: RunSettings, *, report: Report, pause: Pause) -> None:
@@ -187,7 +164,7 @@ class Workbench:
         pair = self.loaded(preparation(wanted.settings), report=report, pause=pause)
         maker = _lane_maker(pair, wanted.settings)
         maker = self._with_earlier(maker, report=report, pause=pause)
-        with _freeing("in an audit"):
+        with freeing("in an audit"):
             maker = with_costs(maker, report=report, pause=pause)
             return audit_lane(maker, wanted, report=report, pause=pause)
 
@@ -225,67 +202,6 @@ def check_settings(settings: RunSettings) -> None:
     Method.named(settings.method).filled(settings.method_options)
     check_rule(settings)
     check_lengths(settings)
-
-
-@contextmanager
-def _freeing(what: str) -> Iterator[None]:
-    """Exhausted memory becomes a Problem; whatever stops the work, what it took is given back."""
-    try:
-        with memory_guard(what):
-            yield
-    except (Cancelled, Problem) as stop:
-        release_frames(stop)
-        collect()
-        raise
-
-
-def _events(
-    run: str,
-    maker: LaneMaker,
-    texts: EarlierTexts | None,
-    *,
-    costing: bool,
-    report: Report,
-    pause: Pause,
-) -> Iterator[RunEvent]:
-    """A run from RunStarted to RunEnded, whatever stops it; `texts` takes in what it wrote."""
-    started = _run_started(run, maker)
-    record = RunRecord.begin(started)
-    yield started
-    models = maker.pair.models
-    devices = tuple(dict.fromkeys(model.device for model in models))
-    peaks, conditions = tuple(map(PeakWatch, devices)), watch(devices, models)
-    stop: Exception | None = None
-    divergence = None
-    try:
-        with _freeing("while the models were warmed up"):
-            _warm_up(maker, report=report, pause=pause)
-        conditions.sample()
-        for event in lane_events(maker, run, pause):
-            record.apply(event)
-            if isinstance(event, LaneEnded):
-                for peak in peaks:
-                    peak.sample()
-                conditions.sample()
-            yield event
-        with _freeing("while the lanes' first difference was read again"):
-            divergence = find_divergence(maker.pair.target.model, record)
-    except (Cancelled, Problem) as reason:
-        stop = reason
-        release_frames(stop)
-        collect()
-    held = [peak.bytes for peak in peaks]
-    repeated = maker.earlier.repeats(record) if maker.earlier else None
-    flags = (*conditions.flags(), *filter(None, (repeated,)))
-    seen = [ConditionsSeen(run, flags)] if flags else []
-    for last in (*unfinished(record), *seen, *([divergence] if divergence else [])):
-        record.apply(last)
-        yield last
-    if texts and not stop:
-        texts.add(maker.pair.target.model, record)
-    if costing and not stop:
-        yield from run_costs(record, maker, report=report, pause=pause)
-    yield _ended(record, stop, held)
 
 
 def _lane_maker(
@@ -327,60 +243,3 @@ def _prompt_ids(pair: LoadedPair, settings: RunSettings) -> Sequence[int]:
             "Choose the pair that it was run with.",
         )
     return settings.prompt_ids
-
-
-def _run_started(run: str, maker: LaneMaker) -> RunStarted:
-    pair, settings = maker.pair, maker.settings
-    return RunStarted(
-        run=run,
-        started=datetime.now().astimezone().isoformat(timespec="seconds"),
-        settings=settings,
-        environment=environment(pair.target.model.device),
-        target=pair.target.facts,
-        draft=pair.drafter(maker.drafter),
-        prompt_ids=maker.prompt_ids,
-        end_ids=pair.end_ids,
-        lossless=maker.lossless,
-        notes=maker.notes,
-        draft_resident=pair.drafts_with != "nothing",
-    )
-
-
-def _warm_up(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
-    """Runs the widths of the lanes once with every model that they will use, and their trees."""
-    report(Progress("warming up"))
-    pair, settings, ids = maker.pair, maker.settings, maker.prompt_ids
-    pause()
-    if maker.refusal:
-        warm_up(pair.target.model, ids, width=1)
-        return
-    width = pass_rows(settings, settings.draft_length)
-    method = Method.named(settings.method)
-    warm_up(pair.target.model, ids, width=width, branches=method.branches)
-    pause()
-    if pair.draft is not None and maker.drafter == "model":
-        several = settings.draft_length + 1 if method.several_a_pass else 1
-        warm_up(pair.draft.model, ids, width=several)
-    if (beside := maker.beside) is not None:
-        shape = tree_shape(settings)
-        warm_up_head(beside, ids, breadth=shape.breadth if shape else 0)
-
-
-def _ended(record: RunRecord, stop: Exception | None, held: Sequence[int | None]) -> RunEnded:
-    """How the run ended, and the most that was held on each device, the target's first; counts
-    that do not add up are a fault of ours and are raised as one.
-    """
-    repetitions = [repetition for lane in record.lanes for repetition in lane.repetitions]
-    cap = record.settings.max_new_tokens
-    found = [fault for repetition in repetitions for fault in violations(repetition, cap)]
-    if found:
-        raise RuntimeError(f"the counts of run {record.run} do not add up: {'; '.join(found[:3])}")
-    if isinstance(stop, Problem):
-        return RunEnded(record.run, "failed", stop.message, stop.remedy, *held)
-    return RunEnded(record.run, "cancelled" if stop else _outcome(record), "", "", *held)
-
-
-def _outcome(record: RunRecord) -> Outcome:
-    """A stop ends the lanes quietly; the run was cancelled if one of them was."""
-    finishes = [repetition.finish for lane in record.lanes for repetition in lane.repetitions]
-    return "cancelled" if "cancelled" in finishes else "finished"

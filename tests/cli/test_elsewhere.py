@@ -98,7 +98,7 @@ def test_a_bench_of_an_earlier_version_says_what_to_do(call, tmp_path):
 
 
 def test_a_bench_takes_vllms_words(call, monkeypatch):
-    from app.cli import commands
+    from app.cli.commands import bench
 
     asked = {}
 
@@ -106,7 +106,7 @@ def test_a_bench_takes_vllms_words(call, monkeypatch):
         asked.update(ways=ways, settings=settings)
         return 0
 
-    monkeypatch.setattr(commands, "run_bench_study", study)
+    monkeypatch.setattr(bench, "run_bench_study", study)
     done = call("bench", "--speculative-config", NGRAM)
     assert done.code == 0, done.err
     assert asked["ways"] == [("ngram", 5)]

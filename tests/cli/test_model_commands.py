@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models
 
-from app.cli import model_commands
+from app.cli.commands import models as model_commands
 from app.library.fitting import fit
 from app.library.kept import converted_root
 from app.library.memory import estimate

@@ -160,7 +160,7 @@ def test_fetch_takes_the_models_of_a_pair_once(call, monkeypatch, tmp_path):
         fetched.append(entry.name)
         return tmp_path / "model"
 
-    monkeypatch.setattr("app.cli.model_commands.fetch_model", fetch)
+    monkeypatch.setattr("app.cli.commands.models.fetch_model", fetch)
     assert call("models", "fetch", "embedded-nf4-draft").code == 0
     assert call("models", "fetch", "smollm2-135m-instruct").code == 0
     assert fetched == ["smollm2-135m-instruct"] * 2

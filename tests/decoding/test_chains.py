@@ -17,7 +17,7 @@ from kept_drafts import NEAR, Counted, Watched, same_drafts, told
 from app.decoding.contracts import Chain
 from app.decoding.draft_stop import ConfidenceStop
 from app.decoding.drivers import Sessions
-from app.decoding.proposers.draft_head import DraftHead
+from app.decoding.proposers.draft_head import DraftHead, HeadSetup
 from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.pickings import HeadPicking
 from app.decoding.sampling import warp
@@ -140,11 +140,13 @@ def beside(mode: str, target, head, capacity: int) -> tuple[Sessions, object]:
 def guessed_by(mode, head, *, sampling, length, chained, tokens=40, **changes):
     target = head.target
     proposer = DraftHead(
-        sampling=sampling,
-        ids=head.ids,
-        width=target.width,
-        prompt_length=len(PROMPT),
-        end_ids=changes.get("end_ids", ()),
+        HeadSetup(
+            sampling=sampling,
+            ids=head.ids,
+            width=target.width,
+            prompt_length=len(PROMPT),
+            end_ids=changes.get("end_ids", ()),
+        ),
         chained=chained,
     )
     both, _ = beside(mode, target, head, CAPACITY)
@@ -407,7 +409,8 @@ def test_guesses_are_taken_without_asking_the_device(name):
     )
     ids = torch.arange(4000, device=meta)
     head = DraftHead(
-        sampling=sampling, ids=ids, width=5000, prompt_length=2, end_ids=[7], chained=True
+        HeadSetup(sampling=sampling, ids=ids, width=5000, prompt_length=2, end_ids=[7]),
+        chained=True,
     )
     for proposer, width in ((DraftModel(setup), 4500), (head, 4000)):
         how = proposer.picking()
@@ -502,4 +505,6 @@ def test_nothing_of_a_chain_is_held_once_its_session_is_gone(pair, kind):
 
 
 def head_proposer(head) -> DraftHead:
-    return DraftHead(sampling=Sampling(), ids=head.ids, width=64, prompt_length=5, end_ids=())
+    return DraftHead(
+        HeadSetup(sampling=Sampling(), ids=head.ids, width=64, prompt_length=5, end_ids=())
+    )

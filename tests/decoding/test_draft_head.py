@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from app.decoding.proposers.draft_head import DraftHead as HeadProposer
+from app.decoding.proposers.draft_head import HeadSetup
 from app.decoding.proposers.in_order import InOrder
 from app.decoding.proposers.ngram import Ngram
 from app.library.head_folder import MadeFor, check_head
@@ -65,10 +66,11 @@ def by_feature():
     return torch.cat([torch.zeros(WIDTH, WIDTH), step], dim=1)
 
 
-def proposer(head, sampling=Sampling(), **changes):
-    return HeadProposer(
-        sampling=sampling, ids=head.ids, width=WIDTH, prompt_length=2, end_ids=(), **changes
+def proposer(head, sampling=Sampling(), *, end_ids=(), **changes):
+    setup = HeadSetup(
+        sampling=sampling, ids=head.ids, width=WIDTH, prompt_length=2, end_ids=end_ids
     )
+    return HeadProposer(setup, **changes)
 
 
 def decoded(target, head, made, prompt, sampling=Sampling(), **changes):
@@ -191,9 +193,7 @@ def test_a_text_of_one_token_has_nothing_to_guess_from(tmp_path, target):
 def test_drafts_stop_at_an_end_of_text(tmp_path, target):
     head = head_of(tmp_path, target, by_embedding())
     end = follows(follows(follows(1)))
-    made = HeadProposer(
-        sampling=Sampling(), ids=head.ids, width=WIDTH, prompt_length=2, end_ids=(end,)
-    )
+    made = proposer(head, end_ids=(end,))
     session = target.open(16, features=True)
     text = [1, follows(1)]
     session.read(text[:-1], rows=1)

@@ -7,7 +7,7 @@ import torch
 
 from app.decoding.draft_length import Fixed, Heuristic
 from app.decoding.draft_stop import ConfidenceStop, EntropyStop
-from app.decoding.proposers.draft_head import DraftHead
+from app.decoding.proposers.draft_head import DraftHead, HeadSetup
 from app.run.settings import Sampling
 from toys import Script, ScriptedLM, draft_model, make_lane, next_is, run, sessions
 
@@ -108,11 +108,9 @@ def test_a_guess_computes_its_law_at_most_once(kind, stop, temperature, monkeypa
     sampling = Sampling(temperature=temperature)
     if kind == "head":
         proposer = DraftHead(
-            sampling=sampling,
-            ids=torch.arange(64),
-            width=64,
-            prompt_length=1,
-            end_ids=(),
+            HeadSetup(
+                sampling=sampling, ids=torch.arange(64), width=64, prompt_length=1, end_ids=()
+            ),
             stop=stop,
         )
     else:

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from scipy.stats import chi2
 
 from app.decoding.drivers import Sessions
-from app.decoding.proposers.draft_head import DraftHead
+from app.decoding.proposers.draft_head import DraftHead, HeadSetup
 from app.library.head_folder import check_head
 from app.models.loaded_head import LoadedHead
 from app.run.identities import violations
@@ -68,7 +68,9 @@ def decoded(target, head=None, *, length=4, tokens=40, prompt=(1, 5), sampling=N
         found = run(lane, Sessions({"target": target.open(tokens + 16)}))
     else:
         proposer = DraftHead(
-            sampling=sampling, ids=head.ids, width=target.width, prompt_length=2, end_ids=()
+            HeadSetup(
+                sampling=sampling, ids=head.ids, width=target.width, prompt_length=2, end_ids=()
+            )
         )
         session = head.open_target(tokens + 16)
         sessions = Sessions({"target": session, "head": head.open(session, tokens + 16)})

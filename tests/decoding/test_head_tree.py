@@ -10,6 +10,7 @@ import torch
 from app.decoding.contracts import Read
 from app.decoding.drivers import Sessions, run_lane
 from app.decoding.loop import decode
+from app.decoding.proposers.draft_head import HeadSetup
 from app.decoding.proposers.grown_tree import GrownTree
 from app.decoding.proposers.head_tree import HeadTree
 from app.models.session import Session
@@ -114,11 +115,13 @@ def pair():
 
 def tree_of(head, target, sampling=Sampling(), *, prompt_length=3, end_ids=(), nodes=9, breadth=3):
     return HeadTree(
-        sampling=sampling,
-        ids=head.ids,
-        width=target.width,
-        prompt_length=prompt_length,
-        end_ids=end_ids,
+        HeadSetup(
+            sampling=sampling,
+            ids=head.ids,
+            width=target.width,
+            prompt_length=prompt_length,
+            end_ids=end_ids,
+        ),
         nodes=nodes,
         breadth=breadth,
     )

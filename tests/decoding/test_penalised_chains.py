@@ -20,7 +20,7 @@ from transformers import (
 from whole_lanes import WholeLanes
 
 from app.decoding.drivers import Sessions
-from app.decoding.proposers.draft_head import DraftHead
+from app.decoding.proposers.draft_head import DraftHead, HeadSetup
 from app.decoding.proposers.intersected import Intersected
 from app.decoding.proposers.pickings import DraftPicking, law_of
 from app.decoding.randomness import draw
@@ -194,14 +194,14 @@ class Drafter:
         target.passes = self.passes
         session = head.open_target(90)
         both = Sessions({"target": session, "head": head.open(session, 90)})
-        proposer = DraftHead(
+        setup = HeadSetup(
             sampling=sampling,
             ids=head.ids,
             width=target.width,
             prompt_length=len(PROMPT),
             end_ids=(),
-            chained=True,
         )
+        proposer = DraftHead(setup, chained=True)
 
         def row(text, guesses):
             eager.target.read(text[:-1], rows=1)

@@ -9,6 +9,7 @@ import torch
 
 from app.decoding.contracts import Draft, Read, TargetRows
 from app.decoding.loop import decode, draws_on
+from app.decoding.proposers.draft_head import HeadSetup
 from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.head_tree import HeadTree
 from app.decoding.proposers.ngram import Ngram
@@ -61,11 +62,13 @@ def draft_model(sampling: Sampling) -> DraftModel:
 
 def head_tree(sampling: Sampling) -> HeadTree:
     return HeadTree(
-        sampling=sampling,
-        ids=torch.arange(WIDTH, device=META),
-        width=WIDTH,
-        prompt_length=2,
-        end_ids=[7],
+        HeadSetup(
+            sampling=sampling,
+            ids=torch.arange(WIDTH, device=META),
+            width=WIDTH,
+            prompt_length=2,
+            end_ids=[7],
+        ),
         nodes=12,
         breadth=3,
     )

@@ -7,7 +7,7 @@ from app.decoding.clock import clock_for
 from app.decoding.contracts import Chain
 from app.decoding.drivers import Sessions, run_lane
 from app.decoding.loop import decode
-from app.decoding.proposers.draft_head import DraftHead
+from app.decoding.proposers.draft_head import DraftHead, HeadSetup
 from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.models.fixed.choice import choose_passes
 from app.models.fixed.recorder import watch_waits
@@ -72,7 +72,8 @@ def drafting(kind, sampling, *, chained, length=4):
     else:
         head, role = tiny_head(target, hears=0.3), "head"
         proposer = DraftHead(
-            sampling=sampling, ids=head.ids, width=64, prompt_length=3, end_ids=(), chained=chained
+            HeadSetup(sampling=sampling, ids=head.ids, width=64, prompt_length=3, end_ids=()),
+            chained=chained,
         )
         session = head.open_target(256)
         both = Sessions({"target": session, "head": head.open(session, 256)})

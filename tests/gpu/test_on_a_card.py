@@ -13,7 +13,7 @@ from mtp_kinds import write_mimo_named
 
 from app.decoding.clock import clock_for
 from app.decoding.drivers import Sessions
-from app.decoding.proposers.draft_head import DraftHead
+from app.decoding.proposers.draft_head import DraftHead, HeadSetup
 from app.decoding.proposers.head_tree import HeadTree
 from app.library.preflight import check
 from app.models.language_model import LanguageModel
@@ -174,7 +174,7 @@ def mtp_drafting(folder, sampling):
     loaded = load(check(folder), name="tiny", precision="fp32", device=torch.device("cuda"))
     target, mtp = loaded.model, LoadedMtp(loaded)
     proposer = DraftHead(
-        sampling=sampling, ids=mtp.ids, width=target.width, prompt_length=3, end_ids=()
+        HeadSetup(sampling=sampling, ids=mtp.ids, width=target.width, prompt_length=3, end_ids=())
     )
     session = target.open(256, features=True)
     return target, proposer, Sessions({"target": session, "head": mtp.open(session, 256)})

@@ -6,7 +6,8 @@ import pytest
 from scripted_engine import prepared, run_of
 
 from app.engine.protocol import CountTokens, EngineEnded, JobCancelled, JobProblem, Run, Stop
-from app.gui.engine_link import EngineLink, released_words
+from app.gui.engine_link import EngineLink
+from app.gui.engine_words import released_words, state_words
 from app.run.events import FirstToken, LaneStarted, Progress, RunEnded
 from app.run.preparation import EngineReady, Prepare, Release, Released
 from app.run.problems import Problem
@@ -28,9 +29,9 @@ def test_a_slow_start_tells_how_long_it_takes(client):
     now = [0.0]
     link = EngineLink(client, clock=lambda: now[0])
     link.start()
-    assert link.words() == "Engine is starting"
+    assert state_words(link) == "Engine is starting"
     now[0] = 12.4
-    assert link.words() == "Engine is starting (12 s)"
+    assert state_words(link) == "Engine is starting (12 s)"
 
 
 def test_another_pair_replaces_the_one_that_is_being_made_ready(link, client):
@@ -64,12 +65,12 @@ def test_released_models_are_no_longer_those_of_the_engine(link, client):
     link.pull()
     assert link.target is not None
     link.release()
-    assert link.words().startswith("Releasing models")
+    assert state_words(link).startswith("Releasing models")
     client.play(Released(("Tiny",), 540_000_000))
     link.pull()
     assert client.sent[1:] == [Release()]
     assert (link.pair, link.target, link.job) == (None, None, "")
-    assert link.words() == "Engine ready · cpu"
+    assert state_words(link) == "Engine ready · cpu"
 
 
 def test_what_was_released_is_told_with_its_size():
@@ -178,7 +179,7 @@ def test_an_engine_that_was_asked_to_end_is_no_trouble(link, client):
     client.play(EngineEnded("The engine was closed, as asked.", expected=True))
     link.pull()
     assert link.trouble is None
-    assert link.words() == "Engine is off"
+    assert state_words(link) == "Engine is off"
 
 
 def test_progress_ends_where_a_lane_begins_and_where_it_writes(link, client):

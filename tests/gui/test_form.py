@@ -53,9 +53,9 @@ def test_only_the_chosen_methods_options_are_shown_and_sent(form):
     assert settings(form).method == "draft-model"
     drawing = {"draft_sampling": "target", "draft_temperature": 1.0}
     assert settings(form).method_options == drawing
-    assert not form._option_rows["method", "ngram"]["shortest"].field.isVisible()
+    assert not form.options.rows["method", "ngram"]["shortest"].field.isVisible()
     form.rows["method"].field.put("ngram")
-    assert form._option_rows["method", "ngram"]["shortest"].field.isVisible()
+    assert form.options.rows["method", "ngram"]["shortest"].field.isVisible()
 
 
 def test_no_label_is_so_long_that_it_takes_the_room_of_the_fields():
@@ -186,7 +186,7 @@ def far(application, theme):
 
 def test_pairs_on_this_machine_come_before_those_to_be_fetched(far):
     assert offered(far) == ["HOME", "ONE", "TWO", "OWN"]
-    pairs = {pair.name: pair for pair in far._catalogue.pairs}
+    pairs = {pair.name: pair for pair in far.picker.offers.catalogue.pairs}
     found = Overview(
         (),
         (
@@ -208,12 +208,12 @@ def test_a_pair_that_has_to_be_fetched_waits_for_a_run_and_says_so(far, qtbot):
     pair = far.pair
     far.show_standings(Overview((), (standing(pair, "to be fetched", None),), ()))
     assert far.waits
-    assert far.note.text() == "Not on this machine: a run fetches it first (size unknown)."
+    assert far.picker.note.text() == "Not on this machine: a run fetches it first (size unknown)."
     far.show_notes(["It is nf4."])
     with qtbot.waitSignal(far.pair_changed):
         far.show_standings(Overview((), (standing(pair, "ready"),), ()))
     assert not far.waits
-    assert far.note.text() == "It is nf4."
+    assert far.picker.note.text() == "It is nf4."
     far.choose_pair("own")
     assert not far.waits
 
@@ -296,7 +296,7 @@ def test_the_drafts_precision_is_asked_for_where_there_is_a_draft_model(form, qt
 def test_an_empty_catalogue_still_opens(application, theme):
     form = Form(Catalogue())
     assert form.pair is None
-    assert "no pair" in form.note.text()
+    assert "no pair" in form.picker.note.text()
     form.deleteLater()
 
 
@@ -403,9 +403,9 @@ def test_stop_strings_stand_one_a_line_and_an_empty_line_is_none(form):
 def test_a_rules_options_stand_below_it_and_are_sent(form):
     assert settings(form).rule == "exact"
     form.rows["rule"].field.put("fly")
-    rows = form._option_rows["rule", "fly"]
+    rows = form.options.rows["rule", "fly"]
     assert all(row.field.isVisible() for row in rows.values())
-    assert not form._option_rows["rule", "lenience"]["lenience"].field.isVisible()
+    assert not form.options.rows["rule", "lenience"]["lenience"].field.isVisible()
     rows["reading"].field.put("paper")
     rows["window"].field.put(3)
     found = settings(form)
@@ -419,7 +419,7 @@ def test_options_that_are_not_named_take_their_defaults(form):
     typed = {("method", "ngram"): "longest", ("rule", "fly"): "window",
              ("draft_length_policy", "heuristic"): "start"}  # fmt: skip
     for chosen, name in typed.items():
-        form._option_rows[chosen][name].field.put(7)
+        form.options.rows[chosen][name].field.put(7)
     form.fill(
         RunSettings(
             "embedded", "Hi", method="ngram", method_options={"shortest": 2}, rule="fly",
@@ -433,18 +433,18 @@ def test_options_that_are_not_named_take_their_defaults(form):
 
 
 def test_a_pairs_rule_comes_with_its_own_options_alone(form):
-    form._option_rows["rule", "fly"]["window"].field.put(7)
+    form.options.rows["rule", "fly"]["window"].field.put(7)
     pair = PairEntry("p", "A pair", "smollm2-135m-instruct", "ngram", rule="fly")
-    form.take_catalogue(msgspec.structs.replace(form._catalogue, pairs=(pair,)))
+    form.take_catalogue(msgspec.structs.replace(form.picker.offers.catalogue, pairs=(pair,)))
     assert settings(form).rule_options == RULES["fly"].filled({})
 
 
 def test_a_pairs_method_comes_with_its_own_options_alone(form):
-    form._option_rows["method", "early-exit"]["draft_sampling"].field.put("argmax")
+    form.options.rows["method", "early-exit"]["draft_sampling"].field.put("argmax")
     options = {"exit_layer": 4}
     target = "smollm2-135m-instruct"
     pair = PairEntry("p", "A pair", target, "early-exit", method_options=options)
-    form.take_catalogue(msgspec.structs.replace(form._catalogue, pairs=(pair,)))
+    form.take_catalogue(msgspec.structs.replace(form.picker.offers.catalogue, pairs=(pair,)))
     assert settings(form).method_options == METHODS["early-exit"].filled(options)
 
 
@@ -458,7 +458,7 @@ def test_lossy_rules_say_so_where_they_are_chosen(form):
 def test_a_policys_options_stand_below_it_and_are_sent(form):
     assert settings(form).draft_length_policy == "fixed"
     form.rows["draft_length_policy"].field.put("heuristic")
-    row = form._option_rows["draft_length_policy", "heuristic"]["start"]
+    row = form.options.rows["draft_length_policy", "heuristic"]["start"]
     assert row.field.isVisible()
     row.field.put(6)
     found = settings(form)
@@ -469,10 +469,10 @@ def test_a_policys_options_stand_below_it_and_are_sent(form):
 
 def test_a_preset_fills_the_fields_and_is_named_while_they_hold_it(form):
     form.rows["method"].field.put("ngram")
-    presets = form._presets["ngram"]
-    rows = form._option_rows["method", "ngram"]
+    presets = form.options.presets["ngram"]
+    rows = form.options.rows["method", "ngram"]
     assert presets.field.isVisible()
-    assert not form._presets["ngram-else-head"].field.isVisible()
+    assert not form.options.presets["ngram-else-head"].field.isVisible()
     assert presets.field.get() == ""
     presets.field.put("transformers")
     found = settings(form)
@@ -491,11 +491,11 @@ def test_a_preset_fills_the_fields_and_is_named_while_they_hold_it(form):
 
 def test_suffix_decoding_has_its_options_and_its_preset(form):
     form.rows["method"].field.put("suffix")
-    rows = form._option_rows["method", "suffix"]
+    rows = form.options.rows["method", "suffix"]
     assert all(row.field.isVisible() for row in rows.values())
     assert settings(form).method_options == METHODS["suffix"].filled({})
     rows["keep"].field.put(False)
-    form._presets["suffix"].field.put("vllm")
+    form.options.presets["suffix"].field.put("vllm")
     found = settings(form)
     assert found.draft_length == 24
     assert found.method_options == {

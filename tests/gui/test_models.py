@@ -583,17 +583,17 @@ def test_the_picker_marks_a_pair_that_cannot_be_used_and_says_why(page, window, 
     settle()
     form = window.page.form
     picker, name = form.rows["pair"].field, form.pair.name
-    assert not form.obstacle.isVisibleTo(form)
+    assert not form.picker.obstacle.isVisibleTo(form)
     (tmp_path / "draft" / "config.json").unlink()
     window.standings.look()
     settle()
     place = next(i for i in range(picker.count()) if picker.itemData(i) == name)
     assert picker.itemData(place, Qt.ItemDataRole.FontRole).strikeOut()
     assert "config.json" in picker.itemData(place, Qt.ItemDataRole.ToolTipRole)
-    assert "config.json" in form.obstacle.text()
-    assert form.obstacle.isVisibleTo(form)
+    assert "config.json" in form.picker.obstacle.text()
+    assert form.picker.obstacle.isVisibleTo(form)
     form.choose_pair("embedded")
-    assert not form.obstacle.isVisibleTo(form)
+    assert not form.picker.obstacle.isVisibleTo(form)
     others = [i for i in range(picker.count()) if i != place]
     assert not any(picker.itemData(i, Qt.ItemDataRole.FontRole).strikeOut() for i in others)
 

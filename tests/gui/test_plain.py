@@ -45,7 +45,7 @@ def test_every_label_is_plain_and_every_tooltip_is_told_apart(evil_window, clien
         # QSpinBox, QMenu and the like have no labels; what is left is ours.
         if isinstance(widget, QLabel):
             assert widget.textFormat() == Qt.TextFormat.PlainText, widget.text()
-    assert evil_window.page.form.note.text() == EVIL
+    assert evil_window.page.form.picker.note.text() == EVIL
     assert EVIL in evil_window.page.notice.text.text()
 
 

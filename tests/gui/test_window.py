@@ -81,7 +81,7 @@ def test_choosing_a_pair_of_a_hub_fetches_nothing_but_a_run_does(window, client,
     assert not any(isinstance(command, Prepare) for command in client.sent[sent:])
     assert window.background.wait(10)
     window.frame()
-    assert "a run fetches it first (148.5 GB)" in window.page.form.note.text()
+    assert "a run fetches it first (148.5 GB)" in window.page.form.picker.note.text()
     window.run()
     assert client.sent[-1].settings.pair == "qwen2.5-72b-1.5b"
 

@@ -15,7 +15,7 @@ from app.run.events import LaneEnded, RunEnded
 from app.run.problems import Problem
 from app.run.settings import Sampling
 from app.selftest.tiny_models import write_tiny_pair
-from app.studies import run_costs, warming, workbench
+from app.studies import run_costs, run_events, warming, workbench
 from app.studies.workbench import Workbench, preparation
 from tests.studies.conftest import tiny_settings
 
@@ -92,7 +92,7 @@ RUNNING = {
     "the prompt's pass": (language_model.LanguageModel, "forward", 8),
     "a round": (language_model.LanguageModel, "forward", 17),
     "a decision": (loop, "bring_home", 4),
-    "the difference": (workbench, "find_divergence", 1),
+    "the difference": (run_events, "find_divergence", 1),
 }
 
 
@@ -135,9 +135,8 @@ def test_while_running_the_run_ends_with_what_it_has_and_the_next_one_works(
 
     with monkeypatch.context() as patch:
         patch.setattr(language_model, "open_cache", noted)
-        where = workbench if (place, name) == (warming, "warm_up") else place
-        planted = Fails(getattr(where, name), at)
-        patch.setattr(where, name, planted)
+        planted = Fails(getattr(place, name), at)
+        patch.setattr(place, name, planted)
         events = run(bench)
     assert planted.calls >= at
     assert isinstance(events[-1], RunEnded)

@@ -24,7 +24,8 @@ from app.run.record import RunRecord
 from app.run.settings import Sampling
 from app.run.tree_shape import TreeShape
 from app.studies.head_steps import time_steps
-from app.studies.workbench import Workbench, _lane_maker, _warm_up, check_settings
+from app.studies.warming import warm_up_lanes
+from app.studies.workbench import Workbench, _lane_maker, check_settings
 
 TREE = {"method": "head-tree", "method_options": {"nodes": 9, "breadth": 3}, "draft_length": 3}
 
@@ -101,7 +102,7 @@ def test_trees_are_read_before_anything_is_timed(tiny_bench, tiny, monkeypatch):
     for kind, owner in (("target", Session), ("head", HeadSession)):
         method = partialmethod(watched, kind=kind, sound=owner.read)
         monkeypatch.setattr(owner, "read", method)
-    _warm_up(_lane_maker(pair, settings), report=lambda _: None, pause=lambda: None)
+    warm_up_lanes(_lane_maker(pair, settings), report=lambda _: None, pause=lambda: None)
     assert ("target", True, 9) in read  # as many as a tree of three levels has at most
     assert ("head", True, 3) in read
 

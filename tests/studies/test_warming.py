@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from app.run.preparation import preparation
-from app.studies.warming import warm_up
-from app.studies.workbench import _lane_maker, _warm_up
+from app.studies.warming import warm_up, warm_up_lanes
+from app.studies.workbench import _lane_maker
 from toys import wrapped
 
 
@@ -69,5 +69,5 @@ def test_a_draft_model_reads_as_many_tokens_as_its_method_may_ask_for(
     settings = tiny(method=method, draft_length=4)
     pair = tiny_bench.loaded(preparation(settings), report=lambda _: None, pause=lambda: None)
     seen = widths(pair.draft.model, monkeypatch)
-    _warm_up(_lane_maker(pair, settings), report=lambda _: None, pause=lambda: None)
+    warm_up_lanes(_lane_maker(pair, settings), report=lambda _: None, pause=lambda: None)
     assert seen[-1] == width

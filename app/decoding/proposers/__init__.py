@@ -11,7 +11,7 @@ from app.decoding.contracts import Proposer
 from app.decoding.draft_stop import DraftStop
 from app.decoding.proposers.cascade import Cascade
 from app.decoding.proposers.count_trie import CountTrie
-from app.decoding.proposers.draft_head import DraftHead
+from app.decoding.proposers.draft_head import DraftHead, HeadSetup
 from app.decoding.proposers.draft_model import DraftModel, DraftSetup
 from app.decoding.proposers.drawing import drawn_by
 from app.decoding.proposers.early_exit import EarlyExitDraft
@@ -174,11 +174,7 @@ def _of_head(
 ) -> DraftHead:
     """A chain of what guesses from the target's features."""
     return DraftHead(
-        sampling=drawn_by(around.sampling, options),
-        ids=head.ids,
-        width=around.width,
-        prompt_length=around.prompt_length,
-        end_ids=around.end_ids,
+        _head_setup(head, around, drawn_by(around.sampling, options)),
         length=int(options.get("head_length", 0)),
         shared_noise=around.shared_noise,
         stop=around.stop,
@@ -188,14 +184,23 @@ def _of_head(
 
 
 def _head_tree(around: Surroundings, options: Options) -> Proposer:
+    # The tree is of the head's own softmax: the sampling is for its penalties alone.
     return HeadTree(
-        sampling=around.sampling,
-        ids=_loaded_head(around).ids,
+        _head_setup(_loaded_head(around), around, around.sampling),
+        nodes=int(options["nodes"]),
+        breadth=int(options["breadth"]),
+    )
+
+
+def _head_setup(
+    head: LoadedHead | LoadedMtp, around: Surroundings, sampling: Sampling
+) -> HeadSetup:
+    return HeadSetup(
+        sampling=sampling,
+        ids=head.ids,
         width=around.width,
         prompt_length=around.prompt_length,
         end_ids=around.end_ids,
-        nodes=int(options["nodes"]),
-        breadth=int(options["breadth"]),
     )
 
 

@@ -7,6 +7,7 @@ the run's sampling settings, over the tokens that it can guess; any other token 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -24,6 +25,32 @@ NO_FEATURE = "there is no feature to guess from yet"
 """Why nothing is guessed behind a text of one token."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadSetup:
+    """What every proposer that asks a head, or a target's own modules, is made of."""
+
+    sampling: Sampling
+    ids: Tensor
+    """[vocabulary] the target's, of the tokens that the head can guess."""
+    width: int
+    """Logits a row of the target."""
+    prompt_length: int
+    end_ids: Collection[int]
+
+    def scores(
+        self, logits: Tensor, text: Sequence[int], block: Block, *, penalties: Penalties
+    ) -> Tensor:
+        """Penalised fp32 logits [rows, vocabulary] behind the last guesses of a block, over the
+        tokens that the head can guess.
+        """
+        logits = logits.float()
+        if not penalties.active:
+            return logits
+        whole = logits.new_full((len(logits), self.width), -torch.inf)
+        whole[:, self.ids] = logits
+        return penalties.apply(whole, text, block)[:, self.ids]
+
+
 class DraftHead(OneByOne):
     """Drafts with the session of the role `head`: a draft head, or a target's own modules."""
 
@@ -31,33 +58,28 @@ class DraftHead(OneByOne):
 
     def __init__(
         self,
+        setup: HeadSetup,
         *,
-        sampling: Sampling,
-        ids: Tensor,
-        width: int,
-        prompt_length: int,
-        end_ids: Collection[int],
         length: int = 0,
         shared_noise: bool = False,
         stop: DraftStop | None = None,
         source: str = "head",
         chained: bool = False,
     ) -> None:
-        """`ids` [vocabulary] are the target's, of the tokens that the head can guess; a `length`
-        above 0 limits every draft; its tokens are told apart by `source`. `chained`: the session
-        may make whole chains of guesses by itself.
+        """A `length` above 0 limits every draft; its tokens are told apart by `source`. `chained`:
+        the session may make whole chains of guesses by itself.
         """
         super().__init__(
-            ids.device,
-            end_ids,
-            sampling=sampling,
-            prompt_length=prompt_length,
-            width=width,
+            setup.ids.device,
+            setup.end_ids,
+            sampling=setup.sampling,
+            prompt_length=setup.prompt_length,
+            width=setup.width,
             stop=stop,
             shared_noise=shared_noise,
             chained=chained,
         )
-        self._ids = ids
+        self._setup = setup
         self._length = length
         self.source = source
 
@@ -79,14 +101,14 @@ class DraftHead(OneByOne):
         """One token's id in the target, and the law it was drawn from."""
         peak = scores.amax()
         if self._sampling.greedy:
-            return Guess(row_at(self._ids, scores.argmax()), None, peak)
+            return Guess(row_at(self._setup.ids, scores.argmax()), None, peak)
         own = law()
-        whole = spread(own, self._ids, self._width)
+        whole = spread(own, self._setup.ids, self._setup.width)
         return Guess(self._draws.pick(whole, text, round_=round_, slot=slot), whole, peak)
 
     def picking(self) -> Picking:
         """As they are taken one by one."""
-        return HeadPicking(law_of(self._sampling), self._width, self._ids)
+        return HeadPicking(law_of(self._sampling), self._setup.width, self._setup.ids)
 
     @property
     def longest(self) -> int | None:
@@ -95,31 +117,4 @@ class DraftHead(OneByOne):
 
     def scores(self, logits: Tensor, text: Sequence[int], block: Block) -> Tensor:
         """Penalised logits [vocabulary] over the tokens that the head can guess."""
-        return head_scores(
-            logits[None],
-            text,
-            block,
-            penalties=self._penalties,
-            ids=self._ids,
-            width=self._width,
-        )[0]
-
-
-def head_scores(
-    logits: Tensor,
-    text: Sequence[int],
-    block: Block,
-    *,
-    penalties: Penalties,
-    ids: Tensor,
-    width: int,
-) -> Tensor:
-    """Penalised fp32 logits [rows, vocabulary] behind the last guesses of a block, over the tokens
-    that a head can guess: `ids` [vocabulary] of a target with so many logits a row.
-    """
-    logits = logits.float()
-    if not penalties.active:
-        return logits
-    whole = logits.new_full((len(logits), width), -torch.inf)
-    whole[:, ids] = logits
-    return penalties.apply(whole, text, block)[:, ids]
+        return self._setup.scores(logits[None], text, block, penalties=self._penalties)[0]

@@ -6,42 +6,28 @@ The tree is made of the head's own softmax, whatever the temperature, as EAGLE m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 from app.decoding.contracts import Asking, Draft, Read
-from app.decoding.proposers.draft_head import NO_FEATURE, head_scores
+from app.decoding.proposers.draft_head import NO_FEATURE, HeadSetup
 from app.decoding.proposers.grown_tree import GrownTree
 from app.decoding.proposers.one_by_one import catch_up
 from app.decoding.sampling import Penalties
 from app.models.block import Block
 from app.models.session import Reading
-from app.run.settings import Sampling
 
 
 class HeadTree:
     """Drafts with the session of the role `head`, a pass a level."""
 
-    def __init__(
-        self,
-        *,
-        sampling: Sampling,
-        ids: Tensor,
-        width: int,
-        prompt_length: int,
-        end_ids: Collection[int],
-        nodes: int,
-        breadth: int,
-    ) -> None:
-        """`ids` [vocabulary] are the target's, of the tokens that the head can guess; a tree has at
-        most so many `nodes`, and as many levels as a round may guess tokens.
-        """
-        self._ids = ids
-        self._width = width
-        self._penalties = Penalties(sampling, prompt_length)
-        self._end_ids = torch.tensor(sorted(end_ids), dtype=torch.long, device=ids.device)
+    def __init__(self, setup: HeadSetup, *, nodes: int, breadth: int) -> None:
+        """A tree has at most so many `nodes`, and as many levels as a round may guess tokens."""
+        ids = setup.ids
+        self._setup = setup
+        self._penalties = Penalties(setup.sampling, setup.prompt_length)
+        self._end_ids = torch.tensor(sorted(setup.end_ids), dtype=torch.long, device=ids.device)
         self._nodes = nodes
         self._breadth = breadth
         self._prompt_read = False
@@ -53,7 +39,7 @@ class HeadTree:
         if limit <= 0:
             return Draft(Block())
         yield from catch_up("head", text, prompt=not self._prompt_read)
-        tree = GrownTree(self._ids.device, breadth=self._breadth, end_ids=self._end_ids)
+        tree = GrownTree(self._setup.ids.device, breadth=self._breadth, end_ids=self._end_ids)
         peaks = []
         for level in range(limit):
             if level:
@@ -68,15 +54,8 @@ class HeadTree:
             )
             assert isinstance(reading, Reading)
             self._prompt_read = True
-            scores = head_scores(
-                reading.logits,
-                text,
-                tree.beam,
-                penalties=self._penalties,
-                ids=self._ids,
-                width=self._width,
-            )
+            scores = self._setup.scores(reading.logits, text, tree.beam, penalties=self._penalties)
             peaks.append(scores.amax(dim=-1))
-            tree.grow(torch.log_softmax(scores, dim=-1), self._ids)
+            tree.grow(torch.log_softmax(scores, dim=-1), self._setup.ids)
         block = tree.best(self._nodes)
         return Draft(block, source="head-tree", peaks=torch.cat(peaks))

@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from app import files
+from app.cli import flags
 from app.cli.catalogued import catalogue, models_named
 from app.cli.comparison_table import show_comparison
 from app.cli.hub_login import login, logout
@@ -83,7 +84,7 @@ def scan(
     folders: Annotated[
         list[Path] | None, typer.Argument(help="Further folders to look through.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: flags.AsJson = False,
 ) -> None:
     """Find models on this machine: Hugging Face, LM Studio, llama.cpp, Ollama, your folders."""
     with Interrupt() as interrupt:
@@ -137,7 +138,7 @@ def compare(
     device: Annotated[
         str | None, typer.Option(help="With --load: onto what; cpu, cuda, cuda:1 or mps.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: flags.AsJson = False,
 ) -> None:
     """Compare two models: ids, special tokens, templates, context; exit code 0 if they fit."""
     found = compare_named(catalogue(), target, draft)
@@ -173,9 +174,7 @@ def fit(
     precision: Annotated[Precision | None, typer.Option(help="The target's.")] = None,
     draft_precision: Annotated[Precision | None, typer.Option(help="The draft model's.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
-    draft_device: Annotated[
-        str | None, typer.Option(help="The draft model's; else the pair's own, or the target's.")
-    ] = None,
+    draft_device: flags.DraftDevice = None,
     method: Annotated[str | None, typer.Option(help="How to guess; else the pair's own.")] = None,
 ) -> None:
     """Tell whether a pair fits into the memory that is free now; exit code 0 if it does."""
