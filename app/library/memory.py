@@ -38,7 +38,8 @@ PASS_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64)
 _DRAFT_ROWS = 2
 """Rows of a draft model's passes in a round, at most."""
 _GRAPHS = 64 << 20
-"""What a session's captured graphs take, and the numbers between their steps. Not measured yet."""
+"""What a session's captured graphs take, and the numbers between their steps; chains of first
+layers as much again. Not measured yet."""
 _WORKSPACE = 32 << 20
 """What cuBLAS takes for itself on the stream of a session's graphs: so much from compute capability
 9.0 on, and 8.5 MiB before, as torch's `getChosenWorkspaceSize` has it."""
@@ -315,6 +316,8 @@ def _captured(plan: Plan) -> tuple[int, int]:
         ahead = _graphs(plan.draft, plan.draft_precision, _DRAFT_ROWS) + _chained(plan)
     if plan.drafter == "head" and plan.head is not None and plan.captures(plan.device):
         mine += _GRAPHS + _WORKSPACE + _chained(plan)
+    if plan.drafter == "early-exit" and plan.captures(plan.device):
+        mine += _GRAPHS + _chained(plan)  # on the stream of the target's own graphs
     return mine, ahead
 
 

@@ -110,7 +110,7 @@ CHAIN_READS = 2
 
 @runtime_checkable
 class ChainModel(Protocol):
-    """A model that can make whole chains of guesses."""
+    """A model that can make whole chains of guesses, by as many layers as a cache has."""
 
     def holds_chain(self, cache: Any, length: int, count: int, how: Picking) -> bool:
         """Whether it can make so many guesses now behind so many tokens of a text."""

@@ -15,8 +15,10 @@ from torch import Tensor
 
 from app.models.block import Block
 from app.models.cache import LentCache
+from app.models.causal_model import CHAIN_READS, Advance, ChainModel
 from app.models.language_model import LanguageModel
 from app.models.machine import on_device
+from app.models.picking import ChainReading, Picking, Told
 from app.models.session import Reading, Session
 from app.run.problems import Problem
 
@@ -60,7 +62,8 @@ class EarlyExit:
 class ExitSession:
     """Reads what the target has not read yet with its first layers, behind what it has read.
 
-    Between two passes the target's cache is as the target left it.
+    Between two passes the target's cache is as the target left it. Where the target reads in passes
+    of fixed shape, whole chains of guesses are made in its own room.
     """
 
     def __init__(self, early_exit: EarlyExit, target: Session, capacity: int) -> None:
@@ -94,10 +97,10 @@ class ExitSession:
         self, text: Sequence[int], block: Block | None = None, *, rows: int, upto: int | None = None
     ) -> Reading:
         """Reads the text (its first `upto` tokens) and the block behind it, and returns the logits
-        of the last `rows` tokens fed. The target must not have read the whole text.
+        of the last `rows` tokens fed. The last token of the text is fed in any case.
         """
         if self._lent is None or block is None or block is not self._block:
-            start = len(text) - self.target.unread(text)
+            start = len(text) - self.target.to_feed(text)
             self._lent = self.target.lend(self._exit.layers)
             self._block, self._block_fed = block, 0
             fresh = on_device(text[start:upto], torch.long, self._exit.device)
@@ -107,6 +110,32 @@ class ExitSession:
             fresh = torch.cat([fresh, block.tensor(self._block_fed).to(fresh.device)])
             self._block_fed = len(block)
         return Reading(self._feed(self._lent, fresh, rows))
+
+    def chain(
+        self, text: Sequence[int], count: int, *, how: Picking, told: Told
+    ) -> ChainReading | None:
+        """Guesses so many tokens behind the text in one go, as `ChainSession` has it."""
+        unread = self.target.to_feed(text)
+        model, lent = self.target.model, self.target.lend(self._exit.layers)
+        fits = unread <= CHAIN_READS and len(text) + count - 1 <= self._capacity
+        if not (isinstance(model, ChainModel) and fits):
+            return None
+        if not model.holds_chain(lent, len(text), count, how):
+            return None
+        fresh = on_device(text[-unread:], torch.long, self._exit.device)
+        found = model.chain(fresh, lent, count, how=how, told=told)
+        block = Block(device=self._exit.device)
+        block.extend(found.fed)
+        self._lent, self._block, self._block_fed = lent, block, count - 1
+        return ChainReading(block, found)
+
+    def prepare_chain(
+        self, counts: Sequence[int], how: Picking, *, behind: int, advance: Advance
+    ) -> None:
+        """Prepares chains of these lengths, as `ChainSession` has it."""
+        model, lent = self.target.model, self.target.lend(self._exit.layers)
+        if isinstance(model, ChainModel):
+            model.prepare_chain(lent, counts, how, behind=behind, advance=advance)
 
     def _feed(self, lent: LentCache, ids: Tensor, rows: int) -> Tensor:
         if lent.length + len(ids) > self._capacity:

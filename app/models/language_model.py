@@ -208,7 +208,7 @@ class LanguageModel:
 
         The last ids may be a tree. Raises Problem when the device's memory is exhausted.
         """
-        with memory_guard(self.name), self._as_deep_as(cache, len(ids)):
+        with memory_guard(self.name):
             logits = self.answer(ids, cache, rows, self._placed(tree, cache.length, len(ids)))
         cache.advance(len(ids))
         return logits
@@ -222,23 +222,24 @@ class LanguageModel:
         if self._lean_for(len(ids)) is not None:
             return self.answer_with_features(ids, cache, rows, (), placed)[0]
         keep = {"logits_to_keep": max(rows, 1)} if self._keeps_rows else {}
-        output = self._inner(
-            input_ids=ids[None],
-            use_cache=True,
-            **{self._cache_name: cache.inner},
-            **keep,
-            **self._told(placed),
-        )
+        with self._as_deep_as(cache):
+            output = self._inner(
+                input_ids=ids[None],
+                use_cache=True,
+                **{self._cache_name: cache.inner},
+                **keep,
+                **self._told(placed),
+            )
         logits: Tensor = output.logits[0]
         return logits[len(logits) - rows :]
 
-    def _as_deep_as(self, cache: SequenceCache, rows: int) -> AbstractContextManager[None]:
-        """Passes of so many rows go through as many layers as the cache has; a lean pass does so by
-        itself.
+    def _as_deep_as(self, cache: SequenceCache) -> AbstractContextManager[None]:
+        """Passes of transformers' own go through as many layers as the cache has; a lean pass does
+        so by itself.
 
         Raises RuntimeError where the model's layers are not to be found.
         """
-        if cache.depth is None or self._lean_for(rows) is not None:
+        if cache.depth is None:
             return nullcontext()
         layers = LayerList.of(self._inner, self.layers)
         if layers is None:
@@ -261,7 +262,7 @@ class LanguageModel:
         the state behind the final norm. Only for models whose logits are their output layer's
         answer to that state. Raises Problem when the device's memory is exhausted.
         """
-        with memory_guard(self.name), self._as_deep_as(cache, len(ids)):
+        with memory_guard(self.name):
             placed = self._placed(tree, cache.length, len(ids))
             found = self.answer_with_features(ids, cache, rows, layers, placed)
         cache.advance(len(ids))
@@ -293,7 +294,7 @@ class LanguageModel:
         lean = self._lean_for(len(ids))
         if lean is not None:
             return lean.states_and_inputs(ids, cache, layers=layers, placed=placed)
-        with layer_inputs(self._decoder, layers) as inputs:
+        with self._as_deep_as(cache), layer_inputs(self._decoder, layers) as inputs:
             answer = self._decoder(
                 input_ids=ids[None],
                 use_cache=True,

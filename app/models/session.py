@@ -72,6 +72,11 @@ class Session:
         self._block_fed = 0
 
     @property
+    def model(self) -> CausalModel[Any]:
+        """What it reads with."""
+        return self._model
+
+    @property
     def byte_count(self) -> int:
         """Bytes that the cache takes, and the features that are kept."""
         kept = self._features
@@ -145,6 +150,14 @@ class Session:
     def unread(self, text: Sequence[int]) -> int:
         """How many tokens of the text the next pass would have to feed."""
         self._reconcile(text)
+        return len(text) - self._settled
+
+    def to_feed(self, text: Sequence[int]) -> int:
+        """How many tokens of the text are fed by what goes on behind it: as `unread`, but the last
+        one in any case, which is forgotten where it is held.
+        """
+        self._reconcile(text)
+        self._crop(min(self._settled, len(text) - 1))
         return len(text) - self._settled
 
     def read(

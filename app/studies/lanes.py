@@ -237,12 +237,13 @@ class LaneMaker:
 
     @property
     def _chained(self) -> bool:
-        """Whether sessions of what guesses may make whole chains of guesses: a draft model's or a
-        head's, where passes are of fixed shape.
+        """Whether sessions of what guesses may make whole chains of guesses: a draft model's, a
+        head's or the first layers', where passes are of fixed shape.
         """
         beside, draft = self.beside, self.pair.draft
         if beside is not None:
-            return isinstance(beside, LoadedHead) and beside.target.passes.mode != "eager"
+            chained = isinstance(beside, LoadedHead | EarlyExit)
+            return chained and beside.target.passes.mode != "eager"
         return draft is not None and draft.model.passes.mode != "eager"
 
     def _draft_length(self, at: At) -> DraftLength:

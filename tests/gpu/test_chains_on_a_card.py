@@ -9,6 +9,7 @@ from app.decoding.drivers import Sessions, run_lane
 from app.decoding.loop import decode
 from app.decoding.proposers.draft_head import DraftHead, HeadSetup
 from app.decoding.proposers.draft_model import DraftModel, DraftSetup
+from app.models.early_exit import EarlyExit
 from app.models.fixed.choice import choose_passes
 from app.models.fixed.recorder import watch_waits
 from app.models.pair import DraftWidths
@@ -56,8 +57,7 @@ def drafting(kind, sampling, *, chained, length=4):
     """A proposer, and sessions whose passes and chains are recorded; both models are in fp32."""
     torch.backends.cuda.matmul.allow_tf32 = False
     target = on_card(1)
-    if kind == "model":
-        draft = on_card(1, noise=0.01)
+    if kind in ("model", "early-exit"):
         setup = DraftSetup(
             sampling=sampling,
             widths=DraftWidths(64, 64, 64),
@@ -68,7 +68,10 @@ def drafting(kind, sampling, *, chained, length=4):
             chained=chained,
         )
         proposer, role = DraftModel(setup), "draft"
-        both = Sessions({"target": target.open(256), "draft": draft.open(256)})
+        session = target.open(256)
+        exits = kind == "early-exit"
+        ahead = EarlyExit(target).open(session, 256) if exits else on_card(1, noise=0.01).open(256)
+        both = Sessions({"target": session, "draft": ahead})
     else:
         head, role = tiny_head(target, hears=0.3), "head"
         proposer = DraftHead(
@@ -97,7 +100,7 @@ def lane(proposer, sampling, tokens=60):
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("kind", ["model", "head"])
+@pytest.mark.parametrize("kind", ["model", "early-exit", "head"])
 def test_texts_and_counts_are_those_of_one_by_one(kind, sampling):
     found = []
     for chained in (False, True):
@@ -113,7 +116,7 @@ def test_texts_and_counts_are_those_of_one_by_one(kind, sampling):
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("kind", ["model", "head"])
+@pytest.mark.parametrize("kind", ["model", "early-exit", "head"])
 def test_nothing_waits_for_the_card_while_a_chain_is_made(kind, sampling):
     proposer, reader = drafting(kind, sampling, chained=True)
     answer = reader.answer

@@ -262,3 +262,12 @@ def test_laws_of_chains_are_counted_up_to_the_longest_chain(llama):
     law = 4 * llama.shape.vocabulary  # in fp32
     assert of_graphs(8) - of_graphs(4) == 4 * 4 * law
     assert of_graphs(40) == of_graphs(16) > of_graphs(15)
+
+
+def test_chains_of_first_layers_are_counted_with_the_targets_graphs(llama):
+    plan = Plan(target=llama, precision="bf16", tokens=100, device="cuda:0", draft_length=6)
+    exits = msgspec.structs.replace(plan, drafter="early-exit")
+    more = estimate(exits)[0].working - estimate(plan)[0].working
+    assert more == (64 << 20) + 6 * 4 * 4 * llama.shape.vocabulary  # graphs, and laws in fp32
+    eager = [msgspec.structs.replace(one, passes="eager") for one in (plan, exits)]
+    assert estimate(eager[0]) == estimate(eager[1])

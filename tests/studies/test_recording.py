@@ -134,7 +134,7 @@ def test_lanes_that_take_turns_have_a_room_each_and_others_share_one(taped, tiny
     assert made == [1, 2]
 
 
-@pytest.mark.parametrize("method", ["draft-model", "head"])
+@pytest.mark.parametrize("method", ["draft-model", "early-exit", "head"])
 def test_a_conversation_goes_on_in_recorded_sessions(method):
     turns = ("Count: 1 2 3", "And on?", "And then?")
     settings = RunSettings("toy", "", method=method, max_new_tokens=12, repetitions=2)
@@ -216,7 +216,9 @@ def chains(monkeypatch):
 
 
 @pytest.mark.parametrize("penalty", [1.0, 1.2])
-@pytest.mark.parametrize("method", ["draft-model", "head", "tli", "slem", "ngram-else-head"])
+@pytest.mark.parametrize(
+    "method", ["draft-model", "early-exit", "head", "tli", "slem", "ngram-else-head"]
+)
 def test_guesses_of_a_run_are_made_as_whole_chains(taped, tiny, chains, method, penalty):
     bench, tapes = taped
     sampling = Sampling(temperature=0.9, top_k=20, repetition_penalty=penalty, seed=4)
@@ -248,7 +250,7 @@ def test_chains_of_every_length_that_a_policy_may_choose_are_there(taped, tiny, 
     assert None not in chains
 
 
-@pytest.mark.parametrize("method", ["draft-model", "head"])
+@pytest.mark.parametrize("method", ["draft-model", "early-exit", "head"])
 def test_a_guess_costs_its_share_of_a_chain(taped, tiny, monkeypatch, method):
     bench, _ = taped
     asked = []
@@ -267,7 +269,7 @@ def test_a_guess_costs_its_share_of_a_chain(taped, tiny, monkeypatch, method):
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(presence_penalty=0.4)])
-@pytest.mark.parametrize("method", ["draft-model", "head"])
+@pytest.mark.parametrize("method", ["draft-model", "early-exit", "head"])
 def test_chains_are_timed_as_runs_make_them(taped, tiny, method, sampling):
     bench, tapes = taped
     settings = tiny(method=method, max_new_tokens=8, draft_length=3, sampling=sampling)

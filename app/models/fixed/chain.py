@@ -7,6 +7,7 @@ recorded; a chain of n guesses goes on with n - 1 passes of one row, at places t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -37,6 +38,8 @@ class ChainShape(NamedTuple):
     how: Picking
     first: int
     """Rows of its first pass, padded ones included; 0 where it begins with none."""
+    depth: int | None = None
+    """How many of the model's layers guess, the first ones; None for all."""
 
 
 Compute = Callable[[ChainShape, Tensor, Tensor | None], ChainGuesses]
@@ -58,13 +61,13 @@ def guess_chain(
     """
     first, step = rows[shape.first], rows[1]
     end = first.start + first.count
-    read = fixed_pass(model, memory, first, keys=shape.keys, layers=None)
-    row = read.logits.index_select(0, first.count - 1)[0]
+    told = partial(fixed_pass, model, memory, keys=shape.keys, layers=None, depth=shape.depth)
+    row = told(first).logits.index_select(0, first.count - 1)[0]
     made = [shape.how.pick(row, draws[0], used)]
     for place in range(1, shape.guesses):
         step.ids.copy_(shape.how.fed(made[-1].token).reshape(1))
         step.start.copy_((end + (place - 1))[0])
-        row = fixed_pass(model, memory, step, keys=shape.keys, layers=None).logits[0]
+        row = told(step).logits[0]
         made.append(shape.how.pick(row, draws[place], used))
     return as_chain(made, shape.how)
 

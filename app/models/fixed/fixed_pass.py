@@ -130,10 +130,12 @@ def fixed_pass(
     *,
     keys: int,
     layers: tuple[int, ...] | None,
+    depth: int | None = None,
     whole: bool = False,
 ) -> PassOutputs:
-    """Computes a pass over the rows, summing over the first `keys` places of the memory; `whole`
-    says that the last row is written at the last of them.
+    """Computes a pass over the rows, summing over the first `keys` places of the memory; through
+    the model's first `depth` layers only, if that is given. `whole` says that the last row is
+    written at the last of the keys.
 
     Writes its keys and values at start, start + 1, ...; notes no length. With `layers` it yields
     features, as `LanguageModel.forward_with_features` tells of them. Uses only the tensors of
@@ -143,7 +145,7 @@ def fixed_pass(
     places = rows.start + rows.steps
     masks = FixedMasks(model, rows, positions, places, keys=keys, whole=whole)
     placed = Placed(positions, memory.room, masks)
-    with memory.aimed(places, keys) as cache, shared_keys():
+    with memory.aimed(places, keys, depth=depth) as cache, shared_keys():
         if layers is None:
             return PassOutputs(model.answer(rows.ids, cache, rows.width, placed), None)
         return PassOutputs(*model.answer_with_features(rows.ids, cache, rows.width, layers, placed))

@@ -100,10 +100,15 @@ class PlacedLayers:
             layer.clear()
 
     @contextmanager
-    def aimed(self, places: Tensor, keys: int) -> Iterator[SequenceCache]:
-        """The layers as a cache that writes at these places, [w], while it lasts."""
+    def aimed(
+        self, places: Tensor, keys: int, *, depth: int | None = None
+    ) -> Iterator[SequenceCache]:
+        """The layers, or the first `depth` of them, as a cache that writes at these places, [w],
+        while it lasts.
+        """
+        inner = self.inner if depth is None else TransformersCache(layers=self.layers[:depth])
         with self._aim.at(places, keys):
-            yield SequenceCache(self.inner, fixed=True)
+            yield SequenceCache(inner, fixed=True, depth=depth)
 
     def set_length(self, length: int) -> None:
         """How many tokens are held now."""

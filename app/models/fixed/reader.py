@@ -13,7 +13,7 @@ from app.models.exhausted import memory_guard
 from app.models.fixed.chain import FIRST, LONGEST, Chains, ChainShape, guess_chain
 from app.models.fixed.fixed_pass import PassOutputs
 from app.models.fixed.recorder import record_all
-from app.models.fixed.room import Room, RoomCache, Shape
+from app.models.fixed.room import LentRoom, Room, RoomCache, Shape
 from app.models.fixed.shapes import LARGEST, is_prompt, keys_between
 from app.models.machine import release_memory
 from app.models.picking import ChainGuesses, Picking, Told
@@ -136,22 +136,25 @@ class FixedReader:
             cache.room.forget()
             release_memory()
 
-    def holds_chain(self, cache: RoomCache, length: int, count: int, how: Picking) -> bool:
+    def holds_chain(
+        self, cache: RoomCache | LentRoom, length: int, count: int, how: Picking
+    ) -> bool:
         """Whether a chain of so many guesses can be made now behind so many tokens of a text."""
         if self._passes.mode == "eager":
             return False
-        return self._chains(cache.room).holds(_chain_shape(cache.room, length, count, how))
+        return self._chains(cache.room).holds(_chain_shape(cache, length, count, how))
 
     @torch.inference_mode()
     def chain(
-        self, ids: Tensor, cache: RoomCache, count: int, *, how: Picking, told: Told
+        self, ids: Tensor, cache: RoomCache | LentRoom, count: int, *, how: Picking, told: Told
     ) -> ChainGuesses:
-        """Feeds ids [1 or 2] behind the cache and makes guesses, each fed before the next is made;
-        such a chain has to be held. Raises Problem when the device's memory is exhausted.
+        """Feeds ids [1 or 2] behind the cache and makes guesses, each fed before the next is made,
+        through as many layers as the cache has; such a chain has to be held. Raises Problem when
+        the device's memory is exhausted.
         """
         room, chains = cache.room, self._chains(cache.room)
         first = len(ids) if room.is_exact else FIRST
-        shape = _chain_shape(room, cache.length + len(ids), count, how, first)
+        shape = _chain_shape(cache, cache.length + len(ids), count, how, first)
         with memory_guard(self._model.name):
             room.rows(first).load(ids, cache.length)
             found = chains.answer(shape, told)
@@ -161,7 +164,7 @@ class FixedReader:
     @torch.inference_mode()
     def prepare_chain(
         self,
-        cache: RoomCache,
+        cache: RoomCache | LentRoom,
         counts: Sequence[int],
         how: Picking,
         *,
@@ -194,16 +197,18 @@ class FixedReader:
 
 
 def _chain_shape(
-    room: Room, length: int, count: int, how: Picking, first: int = FIRST
+    cache: RoomCache | LentRoom, length: int, count: int, how: Picking, first: int = FIRST
 ) -> ChainShape:
     """The shape of a chain behind so many tokens of a text."""
-    return ChainShape(count, room.keys(length + count), how, first)
+    return ChainShape(count, cache.room.keys(length + count), how, first, cache.depth)
 
 
-def _chain_shapes(cache: RoomCache, start: int, count: int, how: Picking) -> list[ChainShape]:
+def _chain_shapes(
+    cache: RoomCache | LentRoom, start: int, count: int, how: Picking
+) -> list[ChainShape]:
     """The shapes of all chains of so many guesses behind more tokens than `start`."""
     ends = start + 1 + count, cache.capacity + 1
     if ends[0] > ends[1] or count > LONGEST:
         return []
-    keys = keys_between(*ends, cache.room.memory.room)
-    return [ChainShape(count, one, how, FIRST) for one in keys]
+    every = keys_between(*ends, cache.room.memory.room)
+    return [ChainShape(count, keys, how, FIRST, cache.depth) for keys in every]

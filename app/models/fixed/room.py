@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from app.models.cache import SequenceCache
+from app.models.cache import LentCache, SequenceCache
 from app.models.fixed.chain import Chains, Compute
 from app.models.fixed.fixed_pass import PassOutputs, PassRows, fixed_pass
 from app.models.fixed.memory import PlacedLayers
@@ -188,6 +188,24 @@ class RoomCache(SequenceCache):
         if length < self.length:
             self._length = length
             self.room.memory.set_length(length)
+
+    def lend(self, depth: int) -> LentRoom:
+        """A cache of the first `depth` layers, which holds what this one holds now."""
+        return LentRoom(self, depth)
+
+
+class LentRoom(LentCache):
+    """The first layers of a sequence's cache in a room, for chains of guesses too."""
+
+    def __init__(self, owner: RoomCache, depth: int) -> None:
+        super().__init__(owner, depth)
+        self.room, self.capacity = owner.room, owner.capacity
+
+    def settle(self, tokens: int) -> None:
+        """Notes that passes of fixed shape have written so many tokens, where the owner's next pass
+        writes anyway: its layers are as long as before.
+        """
+        self.advance(tokens)
 
 
 class Rooms:
