@@ -23,7 +23,7 @@ from app.reports.random_report import (
 from app.run.problems import Problem
 from app.run.random_bench import RandomBench, RandomMeasured
 
-OWN = ("random_model", "random_draft", "alpha")
+OWN = ("random_model", "random_draft", "prompt_tokens", "alpha")
 """The parameters of `bench` that are of use with random weights alone."""
 _SHARED = (
     "draft_lengths",

@@ -109,7 +109,8 @@ def _ran(found: RandomMeasured) -> Iterator[tuple[str, str]]:
     yield "Draft", _model(found.draft) if found.draft else "none"
     yield "Most memory while they were made", size(found.peak_bytes)
     yield "Copied", f"{bytes_in_words(found.copied_bytes)} at a time"
-    yield "Texts", f"{wanted.tokens} tokens, {wanted.repeats} of each way, seed {wanted.seed}"
+    texts = f"{wanted.tokens} tokens behind {wanted.prompt}, {wanted.repeats} of each way"
+    yield "Texts", f"{texts}, seed {wanted.seed}"
     yield "Device", f"{around.device}; {around.processor}; {around.threads} threads"
     yield from limits(around)
     yield "System", f"{around.platform}; Python {around.python}"

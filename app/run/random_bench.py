@@ -6,9 +6,6 @@ from app.run.events import Environment, ModelFacts, Struct
 from app.run.problems import Problem
 from app.run.settings import LONGEST_DRAFT, PassKind, Precision
 
-PROMPT = 64
-"""Tokens of the prompt that every text follows."""
-
 
 class RandomBench(Struct, frozen=True):
     """What is to be measured."""
@@ -27,6 +24,8 @@ class RandomBench(Struct, frozen=True):
     """α: the chance with which each guess is kept, whatever it is."""
     draft_length: int = 4
     """γ."""
+    prompt: int = 64
+    """Tokens of the prompt that every text follows."""
     tokens: int = 128
     """Of each text."""
     repeats: int = 3
@@ -43,6 +42,7 @@ class RandomBench(Struct, frozen=True):
             )
         for name, value, low, high in (
             ("draft length", self.draft_length, 1, LONGEST_DRAFT),
+            ("prompt tokens", self.prompt, 1, 1_000_000),
             ("max new tokens", self.tokens, 2, 100_000),
             ("repeats", self.repeats, 1, 1_000),
         ):

@@ -23,7 +23,7 @@ from app.models.warm import collect
 from app.run.cost import SMALLEST_BUCKET
 from app.run.events import Progress
 from app.run.problems import Cancelled, Problem, release_frames
-from app.run.random_bench import PROMPT, RandomBench, RandomMeasured
+from app.run.random_bench import RandomBench, RandomMeasured
 from app.run.settings import Precision
 from app.studies.conditions import watch
 from app.studies.device_limits import busy_seconds, copied_bytes, copy_bandwidth
@@ -94,11 +94,11 @@ def bench_random(wanted: RandomBench, *, report: Report, pause: Pause) -> Random
 def _refuse_long(wanted: RandomBench, shapes: Sequence[RandomShape]) -> None:
     """Raises Problem for a text that one of the models could not read."""
     least = min(shapes, key=lambda one: one.context_length)
-    if PROMPT + wanted.tokens > least.context_length:
+    if wanted.prompt + wanted.tokens > least.context_length:
         raise Problem(
-            f"A prompt of {PROMPT} and a text of {wanted.tokens} tokens are longer than the "
+            f"A prompt of {wanted.prompt} and a text of {wanted.tokens} tokens are longer than the "
             f"{least.context_length} that {least.name} can read.",
-            "Ask for fewer new tokens.",
+            "Ask for fewer tokens of either.",
         )
 
 
@@ -134,7 +134,8 @@ def _measured(
     target, draft = pair.target.model, pair.draft.model if pair.draft else None
     conditions = watch([target.device], pair.models)
     conditions.sample()
-    timed = partial(_timings, report=report, pause=pause)
+    context = max(wanted.prompt, SMALLEST_BUCKET)
+    timed = partial(_timings, context=context, report=report, pause=pause)
     passes = timed(target, WIDTHS)
     step = timed(draft, [1]).seconds[1] if draft else None
     ways = _ways(made, wanted, report=report, pause=pause)
@@ -153,7 +154,7 @@ def _measured(
         peak_bytes=made.peak_bytes,
         copied_bytes=copied,
         bandwidth=bandwidth,
-        context=SMALLEST_BUCKET,
+        context=context,
         passes=passes.seconds,
         pass_repeats=passes.repeats,
         draft_step=step,
@@ -168,14 +169,19 @@ def _measured(
 
 
 def _timings(
-    model: LanguageModel, widths: Sequence[int], *, report: Report, pause: Pause
+    model: LanguageModel,
+    widths: Sequence[int],
+    *,
+    context: int,
+    report: Report,
+    pause: Pause,
 ) -> Timings:
-    """Medians of passes by their width, behind the shortest context that costs are told for."""
+    """Medians of passes by their width, behind a context of so many tokens."""
     stage, total = f"measuring what a pass of {model.name} costs", passes_of(widths)
     return time_passes(
         model,
         widths,
-        context=SMALLEST_BUCKET,
+        context=context,
         pause=pause,
         advance=lambda done: report(Progress(stage, done, total, "passes")),
     )

@@ -17,7 +17,7 @@ from app.models.pair import LoadedPair
 from app.run.events import At, LaneName, LaneStarted, Progress
 from app.run.metrics import counts, decode_seconds, phase_seconds, total_seconds
 from app.run.problems import Cancelled
-from app.run.random_bench import PROMPT, RandomBench, Timed
+from app.run.random_bench import RandomBench, Timed
 from app.run.record import Repetition
 from app.run.settings import RunSettings, Sampling
 from app.studies.lanes import LaneMaker
@@ -35,9 +35,9 @@ class Written:
     ids: list[int]
 
 
-def prompt_ids(rows: int) -> tuple[int, ...]:
-    """A prompt of ids that a model with so many rows can read."""
-    return tuple((17 + 31 * place) % rows for place in range(PROMPT))
+def prompt_ids(rows: int, length: int) -> tuple[int, ...]:
+    """A prompt of so many ids that a model with so many rows can read."""
+    return tuple((17 + 31 * place) % rows for place in range(length))
 
 
 def plain_lane(pair: LoadedPair, wanted: RandomBench) -> LaneMaker:
@@ -75,7 +75,8 @@ def _maker(pair: LoadedPair, wanted: RandomBench, **way: Any) -> LaneMaker:
         **way,
     )
     model = pair.target.model
-    maker = LaneMaker(pair, settings, prompt_ids(model.rows), model.context_length)
+    prompt = prompt_ids(model.rows, wanted.prompt)
+    maker = LaneMaker(pair, settings, prompt, model.context_length)
     maker.check()
     return maker
 

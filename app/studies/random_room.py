@@ -10,7 +10,7 @@ from app.library.random_shapes import RandomShape
 from app.models.devices import device_memory
 from app.models.random_pair import PACKS
 from app.run.problems import DoesNotFit, Problem
-from app.run.random_bench import PROMPT, RandomBench
+from app.run.random_bench import RandomBench
 from app.run.settings import Precision
 from app.run.sizes import bytes_in_words
 
@@ -44,7 +44,7 @@ def needed_bytes(
         draft=_sized(draft) if draft else None,
         draft_precision=precision,
         drafter="model" if draft else "nothing",
-        tokens=PROMPT + wanted.tokens,
+        tokens=wanted.prompt + wanted.tokens,
         draft_length=wanted.draft_length,
         passes=wanted.passes,
     )

@@ -20,8 +20,8 @@ def test_one_json_object_tells_figures_goals_and_what_they_were_made_of(call):
     wanted = found["measured"]["wanted"]
     assert wanted == {
         "target": "tiny", "draft": "tiny-draft", "precision": "nf4", "device": "cpu",
-        "passes": "auto", "acceptance": 0.5, "draft_length": 3, "tokens": 8, "repeats": 2,
-        "seed": 7,
+        "passes": "auto", "acceptance": 0.5, "draft_length": 3, "prompt": 64, "tokens": 8,
+        "repeats": 2, "seed": 7,
     }  # fmt: skip
     assert sorted(map(int, found["measured"]["passes"])) == list(range(1, 10))
     assert len(found["measured"]["simulated"]) == 2
@@ -66,6 +66,8 @@ def test_without_a_draft_that_is_said(call):
         (("--resume", "f"), "--resume cannot be given"),
         (("--draft-lengths", "2,4"), "'2,4' is not one draft length"),
         (("--alpha", "1.5"), "alpha is 1.5"),
+        (("--prompt-tokens", "0"), "prompt tokens is 0"),
+        (("--prompt-tokens", "2041"), "A prompt of 2041 and a text of 8 tokens are longer"),
         (("--random-draft", "qwen-0.5b"), "cannot draft for it"),
         (("--report", "x.html"), "not written as x.html"),
         (("--report", "/nowhere/x.md"), "does not exist"),
@@ -83,9 +85,9 @@ def test_a_device_that_is_not_there_is_refused(call):
     assert "no device 'cuda:99'" in done.err
 
 
-@pytest.mark.parametrize("flag", ["--random-draft", "--alpha"])
+@pytest.mark.parametrize("flag", ["--random-draft", "--prompt-tokens", "--alpha"])
 def test_flags_of_random_weights_ask_for_a_shape(call, flag):
-    done = call("bench", flag, "0.5")
+    done = call("bench", flag, "1")
     assert done.code == 1
     assert f"{flag} asks for random weights" in done.err
 

@@ -102,11 +102,13 @@ class Step:
     """Where pytest leaves the outcomes."""
 
 
-def bench(shape: str, precision: str, passes: str, limit_s: float) -> Step:
-    """A bench of random weights."""
+def bench(shape: str, precision: str, passes: str, limit_s: float, prompt: int = 64) -> Step:
+    """A bench of random weights, behind a prompt of so many tokens."""
     options = ["--random-model", shape, "--precision", precision, "--passes", passes]
+    options += ["--prompt-tokens", str(prompt)]
     command = [sys.executable, "-m", "app", "bench", *options, "--device", "cuda", "--json"]
-    return Step(f"bench-{shape}-{precision}-{passes}", command, limit_s)
+    behind = f"-behind-{prompt}" if prompt != 64 else ""
+    return Step(f"bench-{shape}-{precision}-{passes}{behind}", command, limit_s)
 
 
 def tests(file: str, limit_s: float, folder: Path) -> Step:
@@ -145,6 +147,7 @@ def steps(folder: Path) -> list[Step]:
         bench("qwen-0.5b", "bf16", "eager", 75),
         memory,
         *timed,
+        *(bench("llama-1b", "bf16", passes, 60, 4000) for passes in ("auto", "eager")),
         *(tests(file, 120, folder) for file in others),
     ]
 

@@ -76,6 +76,14 @@ def test_every_step_of_the_draft_is_run(made, passes):
     assert passes["tiny-draft"] == [65, 1, 1, 1, 1, 1, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize(("prompt", "context"), [(11, 256), (300, 300)])
+def test_texts_and_passes_follow_as_long_a_prompt_as_is_asked_for(passes, prompt, context):
+    found = benched(prompt=prompt, draft="none", repeats=1)
+    assert found.context == context
+    assert passes["tiny"].count(prompt) == 2  # of each text, the one that warms up too
+    assert found.same_tokens == 12
+
+
 def test_repetitions_draw_anew(made):
     lane = simulated_lane(made.pair, msgspec.structs.replace(WANTED, tokens=200))
     kept = [our_text(lane, "speculative", number=n, pause=go_on).timed.accepted for n in (0, 1, 0)]

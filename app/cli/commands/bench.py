@@ -44,6 +44,9 @@ _RandomDraft = Annotated[
     str | None,
     typer.Option(help="The shape of their draft, or none; else the next smaller one."),
 ]
+_PromptTokens = Annotated[
+    int, typer.Option(help="Tokens before their texts; passes are timed behind as many.")
+]
 _Alpha = Annotated[
     float, typer.Option(help="The chance with which their guesses are kept: simulated.")
 ]
@@ -85,6 +88,7 @@ def bench(
     repeats: flags.Repeats = 3,
     random_model: _RandomModel = None,
     random_draft: _RandomDraft = None,
+    prompt_tokens: _PromptTokens = 64,
     alpha: _Alpha = 0.75,
     resume: _Resume = None,
     as_json: flags.AsJson = False,
@@ -101,6 +105,7 @@ def bench(
             passes=passes,
             acceptance=alpha,
             draft_length=one_length(draft_lengths),
+            prompt=prompt_tokens,
             tokens=max_new_tokens,
             repeats=repeats,
             seed=seed,
