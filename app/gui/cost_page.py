@@ -27,7 +27,7 @@ class CostPage(QWidget):
         self.found = RowsPanel("Does it pay?", numbers=False)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(10)
+        row.setSpacing(8)
         row.addWidget(self.chart, 3)
         row.addWidget(self.time, 5)
         row.addWidget(self.found, 5)

@@ -1,10 +1,14 @@
-"""A label that gives way: where there is no room its text ends in an ellipsis."""
+"""A label that gives way: where there is no room its text ends in an ellipsis, and is told whole on
+hover.
+"""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption
+
+from app.gui.whole_text import tell_whole
 
 
 class Elided(QLabel):
@@ -17,6 +21,18 @@ class Elided(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         if tone:
             self.setProperty("tone", tone)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text has less room than it needs."""
+        return self.fontMetrics().horizontalAdvance(self.text()) > self.width()
+
+    def event(self, event: QEvent) -> bool:
+        """Tells the whole of a text that is cut off."""
+        if isinstance(event, QHelpEvent) and self.is_cut:
+            tell_whole(self, self.text(), event.globalPos())
+            return True
+        return super().event(event)
 
     def minimumSizeHint(self) -> QSize:
         """As high as the text, and as narrow as need be."""

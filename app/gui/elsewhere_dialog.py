@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.elsewhere.setup import Recipe
-from app.gui.fields import Choice
+from app.gui.choice import Choice
 from app.gui.plain import label, shown
 
 _NOTHING = "There is nothing of the kind there."

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QStandardItemModel, QWheelEvent
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
-    QComboBox,
     QDoubleSpinBox,
     QLabel,
     QLineEdit,
     QSpinBox,
 )
 
+from app.gui.choice import Choice
 from app.gui.lines_field import Lines
 from app.gui.path_field import PathField
 from app.gui.plain import label, tip
@@ -90,80 +89,6 @@ class Number(QDoubleSpinBox):
             super().wheelEvent(event)
         else:
             event.ignore()
-
-
-class Choice(QComboBox):
-    """One of several names, each with a value; the wheel does not change it."""
-
-    edited = Signal()
-
-    def __init__(self, offers: Iterable[tuple[str, object]] = ()) -> None:
-        super().__init__()
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.setMinimumContentsLength(8)
-        self._struck: Mapping[Any, str] = {}
-        self._refused: Mapping[Any, str] = {}
-        self.offer(offers)
-        self.currentIndexChanged.connect(self.edited)
-
-    def get(self) -> Any:
-        """The value of the chosen offer."""
-        return self.currentData()
-
-    def offer(self, offers: Iterable[tuple[str, object]]) -> None:
-        """Replaces the offers, and keeps the choice if it is still among them."""
-        wanted = list(offers)
-        if wanted == [(self.itemText(i), self.itemData(i)) for i in range(self.count())]:
-            return
-        chosen = self.currentData()
-        self.blockSignals(True)
-        self.clear()
-        for text, value in wanted:
-            self.addItem(text, value)
-        self._show_reasons()
-        self.put(chosen)
-        self.blockSignals(False)
-
-    def mark(self, reasons: Mapping[Any, str]) -> None:
-        """Strikes through the offers that cannot be used, by their values, and says why on hover.
-
-        Offers that come later are marked too.
-        """
-        self._struck = reasons
-        self._show_reasons()
-
-    def put(self, value: Any) -> None:
-        """Chooses the offer with this value, or the first; one that is refused is not chosen."""
-        found = [i for i in range(self.count()) if self.itemData(i) == value]
-        self.setCurrentIndex(found[0] if found and value not in self._refused else 0)
-
-    def refuse(self, reasons: Mapping[Any, str]) -> None:
-        """Greys out the offers with these values; each tells its reason. Others are free again."""
-        if reasons == self._refused:
-            return
-        self._refused = reasons
-        self._show_reasons()
-        self.put(self.currentData())
-
-    def _show_reasons(self) -> None:
-        model = self.model()
-        for place in range(self.count()):
-            text, value = self.itemText(place), self.itemData(place)
-            reason = self._refused.get(value) or self._struck.get(value, "")
-            if isinstance(model, QStandardItemModel):
-                model.item(place).setEnabled(value not in self._refused)
-            font = self.font()
-            font.setStrikeOut(value in self._struck)
-            told = f"{text}\nCannot be used: {reason}" if reason else text
-            muted = self.palette().placeholderText() if reason else None
-            self.setItemData(place, font, Qt.ItemDataRole.FontRole)
-            self.setItemData(place, tip(told), Qt.ItemDataRole.ToolTipRole)
-            self.setItemData(place, told, Qt.ItemDataRole.AccessibleTextRole)
-            self.setItemData(place, muted, Qt.ItemDataRole.ForegroundRole)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leaves the wheel to the page."""
-        event.ignore()
 
 
 class Flag(QCheckBox):

@@ -9,7 +9,8 @@ import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.gui.fields import Choice, Field, Row
+from app.gui.choice import Choice
+from app.gui.fields import Field, Row
 from app.gui.form_rows import LOADING, METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, RowSpec
 from app.gui.loading_rows import LoadingRows
 from app.gui.option_rows import OFFERS, OptionRows
@@ -235,7 +236,7 @@ class Form(QWidget):
         self.options.add(grid, above)
         for spec in specs:
             self.rows[spec.name] = Row(spec.title, spec.make(), help_=spec.help)
-            grid.add(self.rows[spec.name])
+            grid.add(self.rows[spec.name], wide=spec.wide)
             self.options.add(grid, spec.name)
         self._column.addLayout(grid)
         self._grids.append(grid)

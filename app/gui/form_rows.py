@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, get_args
 
-from app.gui.fields import HIGHEST, Choice, Field, Flag, Number, WholeNumber
+from app.gui.choice import Choice
+from app.gui.fields import HIGHEST, Field, Flag, Number, WholeNumber
 from app.gui.lines_field import Lines
 from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.rules import RULES
@@ -19,6 +20,8 @@ class RowSpec(NamedTuple):
     title: str
     help: str
     make: Callable[[], Field]
+    wide: bool = False
+    """Its field takes the whole width, below a heading."""
 
 
 PRECISIONS = (("Default", None), *((name.upper(), name) for name in get_args(Precision)))
@@ -91,7 +94,7 @@ METHOD_ROWS = (
     RowSpec(
         "draft_length",
         "Draft length γ",
-        "The most tokens that are guessed in one loop.",
+        "The most tokens that are guessed in one loop: 1 to 64.",
         lambda: WholeNumber(1, 64, value=4),
     ),
     RowSpec(
@@ -100,7 +103,13 @@ METHOD_ROWS = (
         "What chooses each loop's draft length; γ is the most.",
         lambda: Choice((one.label, one.name) for one in LENGTH_POLICIES.values()),
     ),
-    RowSpec("rule", "Rule", "What decides which guesses are kept.", lambda: Choice(RULE_OFFERS)),
+    RowSpec(
+        "rule",
+        "Rule",
+        "What decides which guesses are kept.",
+        lambda: Choice(RULE_OFFERS),
+        wide=True,
+    ),
 )
 """What every method has."""
 

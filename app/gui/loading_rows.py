@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from app.gui.fields import Choice, Row
+from app.gui.choice import Choice
+from app.gui.fields import Row
 from app.library.entries import PairEntry
 from app.run.preparation import DeviceMemory
 

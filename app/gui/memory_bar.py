@@ -31,7 +31,7 @@ class MemoryBar(QWidget):
         self.sentence = label(wrap=True)
         scaled_font(self.sentence, 0.88)
         column = QVBoxLayout(self)
-        column.setContentsMargins(12, 0, 12, 4)
+        column.setContentsMargins(12, 6, 12, 4)
         column.setSpacing(3)
         column.addWidget(self._bar)
         grid = QGridLayout()

@@ -48,7 +48,7 @@ COLUMNS: tuple[ColumnSpec, ...] = (
         lambda row: visible(row.title),
         lambda row: row.title.casefold(),
         "What the catalogue calls it, or how its folder or file is called.",
-        width=24,
+        width=22,
     ),
     ColumnSpec(
         "State",
@@ -57,7 +57,7 @@ COLUMNS: tuple[ColumnSpec, ...] = (
         "Ready: it loads now. To be fetched: by Fetch, or when a run needs it. Converted at first "
         "use: a GGUF file is made into a folder first. Cannot be used: what the panel at the right "
         "tells.",
-        width=19,
+        width=18,
     ),
     ColumnSpec(
         "Kind",
@@ -98,13 +98,13 @@ COLUMNS: tuple[ColumnSpec, ...] = (
         lambda row: row.where,
         lambda row: row.where.casefold(),
         "Whose place on this machine it lies in; the catalogue, if it is not here.",
-        width=18,
+        width=13,
     ),
 )
 """The columns, from left to right."""
 
-STATE = 1
-"""The column by which models are sorted at first."""
+NAME, STATE = 0, 1
+"""The columns with the longest words; by the second, models are sorted at first."""
 
 
 def arranged(

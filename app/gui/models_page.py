@@ -15,9 +15,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.gui.choice import Choice
 from app.gui.colours import Colours
 from app.gui.elided import Elided
-from app.gui.fields import Choice
+from app.gui.form_page import WIDE, characters
 from app.gui.models_side import ModelsSide
 from app.gui.models_table import ModelsTable
 from app.gui.plain import label, scaled_font, tip
@@ -49,7 +50,8 @@ class ModelsPage(QWidget):
     def __init__(self, actions: dict[str, QAction], colours: Colours) -> None:
         super().__init__()
         self.search = QLineEdit()
-        self.search.setPlaceholderText("Search: words of name, kind, weights, place, path, state")
+        self.search.setPlaceholderText("Search: words of name, kind, state, path")
+        self.search.setToolTip(tip("Models that hold all these words in any column or their path."))
         self.search.setAccessibleName("Search")
         self.search.setClearButtonEnabled(True)
         self.search.setAcceptDrops(False)  # the window takes them
@@ -137,7 +139,7 @@ class ModelsPage(QWidget):
         left.setSpacing(8)
         for widget in (self.looking, self.fetching, self.notice, self._stack, self.places):
             left.addWidget(widget, int(widget is self._stack))
-        self.side.setFixedWidth(49 * self.side.fontMetrics().averageCharWidth())
+        self.side.setFixedWidth(characters(WIDE, self.side))
         row = QHBoxLayout()
         row.setSpacing(10)
         row.addLayout(left, 1)

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from app.gui.elided import Elided
 from app.gui.models_facts import facts_of
 from app.gui.models_words import state_words
-from app.gui.plain import label, scaled_font, section_label, set_tone, tip, visible
+from app.gui.plain import dress_heading, label, scaled_font, set_tone, tip, visible
 from app.gui.rows_panel import PanelRow
 from app.library.inventory import Listed
 from app.library.together import Together
@@ -50,7 +50,8 @@ class ModelsSide(QFrame):
         self.title, self.state = label(wrap=True), label(wrap=True)
         scaled_font(self.title, 1.1, bold=True)
         self.remedy = label(tone="muted", wrap=True)
-        self.pairing = section_label("As a draft")
+        self.pairing = label("As a draft", wrap=True)
+        dress_heading(self.pairing)
         self.verdict = label(wrap=True)
         self.verdict_remedy = label(tone="muted", wrap=True)
         self.facts, self.notes = _Facts(), label(tone="muted", wrap=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QItemSelectionModel, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QTableView
 
 from app.gui.colours import Colours
-from app.gui.models_model import COLUMNS, STATE, ModelsModel, Which, arranged
-from app.gui.runs_table import PADDING, dress_table
+from app.gui.models_model import COLUMNS, NAME, STATE, ModelsModel, Which, arranged
+from app.gui.runs_table import dress_table, set_widths
 from app.library.inventory import Listed
 
 
@@ -34,9 +35,8 @@ class ModelsTable(QTableView):
         header.setSortIndicatorShown(True)
         header.setSortIndicator(STATE, Qt.SortOrder.AscendingOrder)
         header.sortIndicatorChanged.connect(lambda *_: self._arrange())
-        unit = self.fontMetrics().horizontalAdvance("0")
-        for place, column in enumerate(COLUMNS):
-            self.setColumnWidth(place, column.width * unit + 2 * PADDING)
+        set_widths(self, [column.width for column in COLUMNS])
+        self._widths = [self.columnWidth(place) for place in range(len(COLUMNS))]
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen.emit())
 
     @property
@@ -84,6 +84,19 @@ class ModelsTable(QTableView):
         self._model.colours = colours
         self.viewport().update()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shares out the room anew."""
+        super().resizeEvent(event)
+        self._widen()
+
+    def _widen(self) -> None:
+        """Gives names and states the room that is left, as far as they need it."""
+        spare = self.viewport().width() - sum(self._widths)
+        for place in (NAME, STATE):
+            more = max(0, min(spare, self.sizeHintForColumn(place) - self._widths[place]))
+            self.setColumnWidth(place, self._widths[place] + more)
+            spare -= more
+
     def _arrange(self) -> None:
         before, place = self.row, max(self.currentIndex().row(), 0)
         header = self.horizontalHeader()
@@ -98,6 +111,7 @@ class ModelsTable(QTableView):
         if kept is not None:
             self.choose(kept.key)
         self.selectionModel().blockSignals(False)
+        self._widen()
         self.viewport().update()
         self.chosen.emit()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from app.gui.fields import Choice
+from app.gui.choice import Choice
 from app.gui.pair_offers import PairOffers
 from app.gui.plain import label, scaled_font
 from app.library.catalogue import Catalogue

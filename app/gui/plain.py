@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QWidget
@@ -11,24 +12,52 @@ _PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n
     0x7F: 0x2421
 }
 
+_BREAK = "\u200b"
+_LONG_WORD = re.compile(r"\S{25,}")
+_PIECE = re.compile(r"[^_/\\.=-]{0,24}[_/\\.=-]++(?=\S)|[^_/\\.=-]{24}(?=\S)")
+"""Where a line may end behind: letters with marks behind them, or many letters without."""
+
 
 def label(
     text: str = "", *, tone: str = "", wrap: bool = False, parent: QWidget | None = None
 ) -> QLabel:
     """A label that never reads its text as markup."""
-    made = QLabel()
+    made = _Wrapping() if wrap else QLabel()
     made.setTextFormat(Qt.TextFormat.PlainText)
-    made.setWordWrap(wrap)
     made.setText(text)
     if tone:
         made.setProperty("tone", tone)
     return made
 
 
+class _Wrapping(QLabel):
+    """Wraps within long words too, as names and paths are, unless it can be copied from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = ""
+        self.setWordWrap(True)
+
+    def setText(self, text: str) -> None:
+        """Shows this text."""
+        self._text = text
+        copied = self.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
+        super().setText(text if copied else _breakable(text))
+
+    def text(self) -> str:
+        """The text as it was given."""
+        return self._text
+
+
 def tip(text: str) -> str:
     """The text as a tooltip shows it literally; left alone, Qt would guess what is markup."""
     lines = html.escape(text).replace("\n", "<br>")
     return f"<qt>{lines}</qt>"
+
+
+def _breakable(text: str) -> str:
+    """The text with places in long words at which a line may end."""
+    return _LONG_WORD.sub(lambda word: _PIECE.sub(rf"\g<0>{_BREAK}", word[0]), text)
 
 
 def visible(text: str) -> str:
@@ -66,7 +95,14 @@ def set_tone(widget: QWidget, tone: str) -> None:
 
 def section_label(title: str) -> QLabel:
     """The heading of a section."""
-    made = label(title.upper(), tone="muted")
-    scaled_font(made, 0.85)
-    made.setAccessibleName(title)
+    made = label(title)
+    dress_heading(made)
     return made
+
+
+def dress_heading(heading: QLabel) -> None:
+    """Makes a heading of a label."""
+    heading.setAccessibleName(heading.text())
+    heading.setText(heading.text().upper())
+    heading.setProperty("tone", "muted")
+    scaled_font(heading, 0.85)

@@ -202,6 +202,7 @@ class _FormScroll(QScrollArea):
     def __init__(self, form: Form) -> None:
         super().__init__()
         self._form = form
+        self.setObjectName("settings")
         self.setWidget(form)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from app.gui.fields import Choice, Field, Row
+from app.gui.choice import Choice
+from app.gui.fields import Field, Row
 from app.run.options import Preset
 
 _OWN = ""

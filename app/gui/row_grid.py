@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from PySide6.QtWidgets import QGridLayout
 
 from app.gui.fields import Row
+from app.gui.plain import dress_heading
 
 
 class RowGrid(QGridLayout):
@@ -18,11 +19,19 @@ class RowGrid(QGridLayout):
         self.setVerticalSpacing(4)
         self.setColumnStretch(1, 1)
 
-    def add(self, row: Row) -> None:
-        """Adds a row below the others."""
+    def add(self, row: Row, *, wide: bool = False) -> None:
+        """Adds a row below the others; a wide one has its field below its name, which becomes a
+        heading.
+        """
         place = self.rowCount()
-        self.addWidget(row.name, place, 0)
-        self.addWidget(row.field, place, 1)
+        if not wide:
+            self.addWidget(row.name, place, 0)
+            self.addWidget(row.field, place, 1)
+            return
+        dress_heading(row.name)
+        row.name.setContentsMargins(0, 6, 0, 1)
+        self.addWidget(row.name, place, 0, 1, 2)
+        self.addWidget(row.field, place + 1, 0, 1, 2)
 
 
 def align(grids: Iterable[RowGrid], rows: Iterable[Row]) -> None:

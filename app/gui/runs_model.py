@@ -51,7 +51,7 @@ def figure_text(name: str, value: float | None) -> str:
 COLUMNS: tuple[ColumnSpec, ...] = (
     ColumnSpec("When", when, width=15),
     ColumnSpec("Pair", lambda entry: visible(entry.pair), width=13),
-    ColumnSpec("Method", method_label, width=11),
+    ColumnSpec("Method", method_label, width=15),
     ColumnSpec("γ", lambda entry: str(entry.draft_length), number=True, width=2),
     ColumnSpec(
         "Speed-up",

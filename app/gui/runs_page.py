@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -15,11 +15,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.gui.choice import Choice
 from app.gui.colours import Colours
 from app.gui.comparison_view import ComparisonView
 from app.gui.elided import Elided
-from app.gui.fields import Choice
-from app.gui.plain import scaled_font, visible
+from app.gui.form_page import characters
+from app.gui.plain import label, scaled_font, visible
 from app.gui.runs_side import RunsSide
 from app.gui.runs_table import RunsTable
 from app.gui.strips import Notice
@@ -28,8 +29,8 @@ from app.history import Comparison, Entry
 BUTTONS = ("open_run", "run_again", "compare_runs", "export_runs", "import_runs", "delete_runs")
 """The actions that have a button on the page."""
 
-EMPTY = "Every run is kept here, but for private ones. None has been kept yet."
-NOT_FOUND = "No run holds all these words."
+EMPTY = "No run has been kept yet.\nEvery run of the playground is, but for private ones."
+NOT_FOUND = "No run holds all these words.\nClear the search to see the others."
 
 
 class RunsPage(QWidget):
@@ -51,8 +52,11 @@ class RunsPage(QWidget):
         self.notice = Notice()
         self.table, self.side = RunsTable(), RunsSide()
         self.comparison = ComparisonView(colours)
+        self.empty = label(tone="muted", wrap=True)
+        """Why there is none to list."""
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._actions = actions
-        self._stack = QStackedWidget()
+        self._list, self._stack = QStackedWidget(), QStackedWidget()
         self._lay_out()
         self.search.textChanged.connect(self.asked)
         self.tag.edited.connect(self.asked)
@@ -63,7 +67,10 @@ class RunsPage(QWidget):
         """Shows the runs that a search has found, the number of all it found, and all tags."""
         self.tag.offer([("All tags", ""), *((visible(tag), tag) for tag in tags)])
         self.table.show_entries(entries)
-        self.number.setText(self._words(len(entries), of))
+        self.number.setText(_number(len(entries), of))
+        asked = self.search.text().strip() or self.tag.get()
+        self.empty.setText(NOT_FOUND if asked else EMPTY)
+        self._list.setCurrentWidget(self.table if entries else self.empty)
 
     def show_comparison(self, comparison: Comparison) -> None:
         """Shows runs side by side, in the place of the list."""
@@ -80,17 +87,9 @@ class RunsPage(QWidget):
 
     def take_keyboard(self) -> None:
         """Gives the keyboard to what is shown."""
-        shown = self.table if self._stack.currentIndex() == 0 else self.comparison.table
+        listed = self.search if self._list.currentWidget() is self.empty else self.table
+        shown = listed if self._stack.currentIndex() == 0 else self.comparison.table
         shown.setFocus()
-
-    def _words(self, shown: int, of: int) -> str:
-        """How many runs there are, or why there are none."""
-        if not of:
-            asked = self.search.text().strip() or self.tag.get()
-            return NOT_FOUND if asked else EMPTY
-        if shown < of:
-            return f"The latest {shown} of {of} runs; search to see others"
-        return f"{of} run{'s' if of > 1 else ''}"
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()
@@ -103,11 +102,13 @@ class RunsPage(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
         column.addLayout(head)
-        column.addWidget(self.table, 1)
+        self._list.addWidget(self.table)
+        self._list.addWidget(self.empty)
+        column.addWidget(self._list, 1)
         column.addLayout(self._buttons())
         self._stack.addWidget(listed)
         self._stack.addWidget(self.comparison)
-        self.side.setFixedWidth(42 * self.side.fontMetrics().averageCharWidth())
+        self.side.setFixedWidth(characters(42, self.side))
         row = QHBoxLayout()
         row.setSpacing(10)
         row.addWidget(self._stack, 1)
@@ -127,3 +128,10 @@ class RunsPage(QWidget):
             row.addWidget(button)
         row.addStretch()
         return row
+
+
+def _number(shown: int, of: int) -> str:
+    """How many runs there are."""
+    if shown < of:
+        return f"The latest {shown} of {of} runs; search to see others"
+    return f"{of} run{'' if of == 1 else 's'}"

@@ -27,7 +27,7 @@ class RunsTable(QTableView):
         self.setModel(self._model)
         dress_table(self)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self._set_widths()
+        set_widths(self, [column.width for column in COLUMNS])
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen.emit())
 
     @property
@@ -60,11 +60,6 @@ class RunsTable(QTableView):
         for row in rows[1:]:
             self.selectionModel().select(self._model.index(row, 0), flags.Select | flags.Rows)
 
-    def _set_widths(self) -> None:
-        unit = self.fontMetrics().horizontalAdvance("0")
-        for place, column in enumerate(COLUMNS):
-            self.setColumnWidth(place, column.width * unit + 2 * PADDING)
-
 
 def dress_table(table: QTableView) -> None:
     """What all tables of the window have in common."""
@@ -83,3 +78,12 @@ def dress_table(table: QTableView) -> None:
     table.horizontalHeader().setStretchLastSection(True)
     table.horizontalHeader().setHighlightSections(False)
     table.horizontalHeader().setMinimumSectionSize(3 * table.fontMetrics().averageCharWidth())
+
+
+def set_widths(table: QTableView, widths: Sequence[int]) -> None:
+    """Makes columns so many characters wide, and as wide as their headings."""
+    header = table.horizontalHeader()
+    header.ensurePolished()
+    unit = table.fontMetrics().horizontalAdvance("0")
+    for place, width in enumerate(widths):
+        table.setColumnWidth(place, max(width * unit + 2 * PADDING, header.sectionSizeHint(place)))

@@ -151,7 +151,7 @@ def figure_tile(
 
 def _more(record: RunRecord, name: str, beside: tuple[str, ...]) -> list[str]:
     """Other figures that belong to this one, and what it is to be read with in mind."""
-    others = [FIGURES[other] for other in beside]
+    others = [FIGURES[other] for other in beside if FIGURES[other].text(record) != NOTHING]
     told = [f"{figure.label}: {figure.text(record)}" for figure in others]
     return told + [flag.message for flag in cautions_on(record, name)]
 

@@ -15,7 +15,7 @@ from app.run.record import RunRecord
 from app.run.rules import is_lossy
 
 BEFORE = "Whether speculation pays here is said in this line once a run has ended."
-MEANWHILE = "The verdict comes when both lanes have ended."
+MEANWHILE = "The verdict comes when the run has ended, its passes measured too."
 
 
 class VerdictLine(QWidget):

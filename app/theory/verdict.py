@@ -70,7 +70,7 @@ def verdict(
     outcome = measured.outcome
     if outcome == "pays":
         best = expected.best_draft_length if expected and best is None else best
-        tail = f", best at {best}" if best else ""
+        tail = f", best draft length {best}" if best else ""
         return Verdict(outcome, f"pays: {measured.speedup:.2f}× ({measured.range}){tail}")
     if outcome == "too close to call":
         one = f"{measured.speedup:.2f}×, " if measured.low is None else ""

@@ -93,11 +93,11 @@ def test_loops_without_a_draft_are_part_of_the_prediction():
 
 def test_the_verdict_of_pairs_and_of_one():
     assert appraise(costed_record()).verdict.text == (
-        "pays: 1.71× (one pair, no spread), best at 2"
+        "pays: 1.71× (one pair, no spread), best draft length 2"
     )
     # Odd repetitions: 1.3 × 1.6 + 0.15 = 2.23 s a loop, 12/8.92 = 1.35×.
     noisy = costed_record(slower=1.3, repetitions=5)
-    assert appraise(noisy).verdict.text == "pays: 1.71× (1.35–1.71), best at 2"
+    assert appraise(noisy).verdict.text == "pays: 1.71× (1.35–1.71), best draft length 2"
 
 
 def test_a_dear_pass_is_named_as_the_reason():

@@ -1,6 +1,7 @@
-"""Draws the scenes of the snapshots: python snapshot_program.py dark|light FOLDER SCENE…
+"""Draws the scenes of the snapshots: python snapshot_program.py dark|light FOLDER SIZE FONT SCENE…
 
-The scale is Qt's own, from QT_SCALE_FACTOR. Fails if a word or a button is cut off.
+SIZE is that of the window, as 1280x720; FONT a multiple of the font's usual size. The scale is Qt's
+own, from QT_SCALE_FACTOR. Fails if a word or a button is cut off.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
 
+from msgspec.structs import replace  # noqa: E402
+
 from app.library.training_folder import Found  # noqa: E402
 
 TRAINING = "/trainings/SmolLM2-135M-Instruct"
+LONG = "Meta_Llama_3.1_405B_Instruct_GPTQ_INT4_128g_actorder_true_sym_desc_act_v2_merged_final"
 
 
 def main() -> int:
+    from cut_off import cut_off
     from PySide6.QtCore import Qt
     from PySide6.QtGui import QFont, QFontDatabase
     from PySide6.QtWidgets import QApplication
@@ -30,23 +35,24 @@ def main() -> int:
     from app.gui.window import MainWindow
     from app.library.catalogue import load_catalogue
 
-    scheme, folder, *scenes = sys.argv[1:]
+    scheme, folder, size, larger, *scenes = sys.argv[1:]
     application = QApplication([])
     application.setCursorFlashTime(0)
     for file in (HERE / "fonts").glob("*.ttf"):
         QFontDatabase.addApplicationFont(str(file))
     font = QFont("Foretoken Test")
-    font.setPointSizeF(9.5)
+    font.setPointSizeF(9.5 * float(larger))
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
     application.setFont(font)
     theme = Theme(application)
     theme.force(Qt.ColorScheme.Dark if scheme == "dark" else Qt.ColorScheme.Light)
+    failed = False
     for scene in scenes:
         client = ScriptedClient()
         catalogue = load_catalogue([files.shipped_catalogue()])
         history = Path(folder) / f"{scene}.sqlite"
         window = MainWindow(EngineLink(client), catalogue, theme, history=history)
-        window.resize(1280, 720)
+        window.resize(*map(int, size.split("x")))
         window.show()
         window.begin()
         window.stop_clocks()
@@ -58,31 +64,12 @@ def main() -> int:
             window.renew()
             application.processEvents()
         window.grab().save(str(Path(folder) / f"{scene}.png"))
-        cut_off = clipped(window)
+        found = cut_off(window)
         window.close()
-        if cut_off:
-            print(f"cut off in {scene}: {cut_off}", file=sys.stderr)
-            return 1
-    return 0
-
-
-def clipped(window) -> list[str]:
-    """The words of labels and buttons that have less room than they need."""
-    from PySide6.QtWidgets import QAbstractButton, QLabel
-
-    from app.gui.elided import Elided
-
-    found = []
-    for widget in [*window.findChildren(QLabel), *window.findChildren(QAbstractButton)]:
-        may_give_way = isinstance(widget, Elided)
-        if not widget.isVisible() or may_give_way or not widget.text():
-            continue
-        needed = widget.sizeHint()
-        wraps = isinstance(widget, QLabel) and widget.wordWrap()
-        height = widget.heightForWidth(widget.width()) if wraps else needed.height()
-        if widget.height() < height - 1 or (not wraps and widget.width() < needed.width() - 1):
-            found.append(widget.text())
-    return found
+        for words in found:
+            print(f"cut off in {scene}: {words}", file=sys.stderr)
+        failed = failed or bool(found)
+    return int(failed)
 
 
 def finished(window, client) -> None:
@@ -219,6 +206,33 @@ def untaught(window, client) -> None:
     window.training._seen(form.wanted(), another)
 
 
+def long_names(window, client) -> None:
+    """Whatever a person or a model names is named at length, with nowhere to break it."""
+    from scripted_engine import prepared, run_of
+
+    catalogue = _renamed(window.page.form)
+    window._take_catalogue(catalogue)
+    window.page.form.choose_pair(catalogue.default)
+    client.play(replace(prepared(), target=replace(prepared().target, name=LONG)))
+    window.run()
+    client.play(*run_of(method="ngram"))
+
+
+def long_models(window, client) -> None:
+    """A model with a long name in the list and on the panel, beside a pair with another."""
+    from model_rows import rows
+
+    catalogue = _renamed(window.page.form)
+    window._take_catalogue(catalogue)
+    models(window, client)
+    first, *rest = rows()
+    files = replace(first.examined, path=Path(f"/models/{LONG}/{LONG}"), architecture=LONG)
+    named = replace(first, title=LONG, pairs=(LONG,), examined=files)
+    window.stock._show((named, *rest))
+    window.models.table.choose(named.key)
+    _settle(window)
+
+
 def models(window, client) -> None:
     """Models of the catalogue and of this machine; the chosen one fits the target."""
     from app.library.together import Together
@@ -244,6 +258,13 @@ def faults(window, client) -> None:
     window.stock.keeping._fetching.progress = Progress("Downloading", 219e6, 988e6, "bytes")
     window.models.which.put("unusable")
     window.models.table.choose("fault /home/me/models.yaml 7 5")
+
+
+def _renamed(form):
+    """The catalogue, its models and pairs called by a long name."""
+    old = form.picker.offers.catalogue
+    models = [replace(model, title=LONG) for model in old.models]
+    return replace(old, models=models, pairs=[replace(pair, title=LONG) for pair in old.pairs])
 
 
 def _show_models(window) -> None:
@@ -294,6 +315,8 @@ SCENES = {
     "compared": compared,
     "models": models,
     "faults": faults,
+    "long_names": long_names,
+    "long_models": long_models,
     "train": train,
     "trained": trained,
     "untaught": untaught,

@@ -14,6 +14,7 @@ from app.engine.protocol import EngineEnded, Run
 from app.gui import dialogs
 from app.gui.comparison_view import unequal_setting
 from app.gui.runs_model import COLUMNS, RunsModel
+from app.gui.runs_page import EMPTY, NOT_FOUND
 from app.history import History
 from app.run.events import RunEnded
 
@@ -51,6 +52,14 @@ def choose(window, *rows: int) -> None:
         flags = table.selectionModel().SelectionFlag
         index = table.model().index(row, 0)
         table.selectionModel().select(index, flags.Select | flags.Rows)
+
+
+def test_the_list_says_why_it_is_empty(window):
+    window.pages.show_runs()
+    settle(window)
+    assert (window.runs.empty.text(), window.runs.number.text()) == (EMPTY, "0 runs")
+    assert window.runs.empty.isVisible()
+    assert not window.runs.table.isVisible()
 
 
 @pytest.mark.parametrize("ending", ["finished", "stopped", "failed", "killed"])
@@ -121,7 +130,8 @@ def test_a_search_finds_by_words_and_by_tag(window, kept):
     window.runs.search.setText("nothing like it")
     settle(window)
     assert listed(window) == []
-    assert "No run" in window.runs.number.text()
+    assert window.runs.empty.text() == NOT_FOUND
+    assert window.runs.empty.isVisible()
     window.runs.search.clear()
     window.runs.tag.put("harbour")
     settle(window)

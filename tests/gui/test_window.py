@@ -363,7 +363,7 @@ def test_the_verdict_comes_with_the_end_and_says_why_on_hover(window, play):
     play(*events[60:])
     told = appraise(window.record).verdict.text
     assert line.sentence.text().lower() == told.lower()
-    assert told.startswith("pays: 2.20× (one pair, no spread), best at")
+    assert told.startswith("pays: 2.20× (one pair, no spread), best draft length")
     for word in ("Break-even acceptance", "Predicted speed-up", "Accounted speed-up: 2.2"):
         assert word in line.sentence.toolTip()
     assert not line.cautions.isVisible()

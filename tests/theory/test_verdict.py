@@ -14,11 +14,11 @@ def test_it_pays():
     # α = .7: the gain of 4 guesses is 2.7731/1.4, of 3 2.533/1.3, of 5 2.9412/1.5.
     found = verdict(Measured(1.62, 1.55, 1.70), 4, costs=CHEAP, acceptance=0.7)
     assert found.outcome == "pays"
-    assert found.text == "pays: 1.62× (1.55–1.70), best at 4"
+    assert found.text == "pays: 1.62× (1.55–1.70), best draft length 4"
 
 
 def test_a_sweep_says_what_is_best():
-    assert text(Measured(1.62, 1.55, 1.70), 4, CHEAP, 0.7, best=2).endswith("best at 2")
+    assert text(Measured(1.62, 1.55, 1.70), 4, CHEAP, 0.7, best=2).endswith("best draft length 2")
 
 
 def test_it_pays_and_nothing_more_is_known():

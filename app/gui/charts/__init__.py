@@ -33,7 +33,7 @@ class ChartRow(QWidget):
         self.charts = [kind(colours) for kind in CHARTS]
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(10)
+        row.setSpacing(8)
         for chart in self.charts:
             row.addWidget(chart, 1)
         self.setMinimumHeight(8 * self.fontMetrics().height())

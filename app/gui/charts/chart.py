@@ -131,13 +131,13 @@ class ChartPanel(QFrame):
         head.addStretch()
         head.addWidget(self.number)
         key = QHBoxLayout()
-        key.setSpacing(9)
+        key.setSpacing(7)
         for part in self.make_key():
             scaled_font(part, 0.82)
             key.addWidget(part)
         key.addStretch()
         column = QVBoxLayout(self)
-        column.setContentsMargins(10, 7, 8, 5)
+        column.setContentsMargins(8, 7, 7, 5)
         column.setSpacing(1)
         column.addLayout(head)
         column.addLayout(key)
@@ -169,10 +169,14 @@ class Chart(ChartPanel):
         """Hands the series to the items and sets the ranges."""
 
     def show_series(self, series: RunSeries, record: RunRecord | None) -> None:
-        """Draws the series, and puts the record's figure into the corner."""
+        """Draws the series, and puts the record's figure into the corner, without a unit that the
+        title names.
+        """
         self.feed(series)
         figure = FIGURES[self.figure]
-        self.show_number(figure.text(record).partition(" (")[0] if record else "")
+        number = figure.text(record).partition(" (")[0] if record else ""
+        named = figure.unit and figure.unit in self.title.lower()
+        self.show_number(number.removesuffix(f" {figure.unit}") if named else number)
 
 
 def reach(value: float) -> float:

@@ -22,7 +22,7 @@ class TokensPerLoopChart(Chart):
 
     title = "Tokens per loop"
     figure = "tokens_per_loop"
-    key = (("▮ each loop", "accent"), ("━ mean so far", ""), ("┄ γ + 1", "muted"))
+    key = (("▮ each loop", "accent"), ("━ mean", ""), ("┄ γ + 1", "muted"))
     meaning = (
         "Tokens that each pass of the target added. No loop can yield more than the draft length "
         "and one. Where loops are many, neighbours share a bar: their mean. A triangle marks loops "
