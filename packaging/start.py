@@ -89,9 +89,12 @@ def final_command(request: Request, python: Path) -> list[str]:
 def _side_by_side() -> list[str]:
     """pytest's arguments for the whole suite: as many tests at once as there are processors.
 
-    At most four, as each holds a copy of torch; the tests of one file stay together.
+    At most four, as each holds a copy of torch; the tests of one file stay together. Files come in
+    the order of their folders, which ends with short ones: no process is left with a long one.
+    A process that crashes ends it all, as another would begin with the test that it crashed in.
     """
-    return ["-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"]
+    at_once = ["-n", str(min(os.cpu_count() or 1, 4)), "--max-worker-restart", "0"]
+    return [*at_once, "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 # ---- What is there already -------------------------------------------------------------------

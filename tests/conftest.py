@@ -1,5 +1,6 @@
 """What every test shares: no screen, no network, and a guard against packaging's one trap."""
 
+import gc
 import os
 import socket
 
@@ -13,6 +14,12 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
     # Tests that run at once share the processors; torch would take all of them for each.
     os.environ.setdefault("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // workers, 1)))
+
+
+def pytest_collection_finish():
+    """Libraries and tests stay to the end: looking through them for garbage would take long."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -56,7 +56,9 @@ class Tape:
 
 def _leave(made: Any, left: Any) -> None:
     """Puts results where the first ones were left; a view or a changed tensor is there already."""
-    for new, old in zip(tree_leaves(made), tree_leaves(left), strict=True):
+    single = isinstance(made, torch.Tensor)
+    pairs = [(made, left)] if single else zip(tree_leaves(made), tree_leaves(left), strict=True)
+    for new, old in pairs:
         if isinstance(new, torch.Tensor) and new.data_ptr() != old.data_ptr():
             old.copy_(new)
 

@@ -316,20 +316,25 @@ def test_every_action_has_a_slot_a_help_and_a_shortcut_of_its_own(window):
         assert spec.help.endswith(".")
 
 
-@pytest.mark.parametrize("name", [spec.name for spec in ACTIONS if spec.slot != "close"])
-def test_every_action_can_be_walked(window, client, play, name, monkeypatch):
+@pytest.mark.parametrize("group", dict.fromkeys(spec.group for spec in ACTIONS))
+def test_every_action_can_be_walked(window, client, play, group, monkeypatch):
     monkeypatch.setattr(report_exchange, "ask_export_path", lambda *_: None)
     monkeypatch.setattr(report_exchange, "ask_report_path", lambda *_: None)
     monkeypatch.setattr(dialogs, "ask_archive_path", lambda *_: None)
     monkeypatch.setattr(dialogs, "ask_import_path", lambda *_: None)
     monkeypatch.setattr(dialogs, "confirm_delete", lambda *_: False)
     monkeypatch.setattr(dialogs, "ask_config", lambda *_: None)
-    window.run()
-    play(*run_of())
-    for _ in range(2):
-        window.action[name].trigger()
+    for name in [spec.name for spec in ACTIONS if spec.group == group and spec.slot != "close"]:
+        window.pages.show_playground()
+        client.ready()
         play()
-    play(LaneEnded(At("r", "speculative"), "length"))
+        window.run()
+        play(*run_of(run=name))
+        assert (window.record.run, window.record.outcome) == (name, "finished")
+        for _ in range(2):
+            window.action[name].trigger()
+            play()
+        play(LaneEnded(At(name, "speculative"), "length"), *run_of(run=name))
 
 
 def test_keys_reach_the_actions(window, client, qtbot):

@@ -1,7 +1,6 @@
 """Packed linear layers: the same answers, no second copy of the weights, and a way back."""
 
 import copy
-import subprocess
 import sys
 
 import pytest
@@ -10,7 +9,10 @@ from torch import nn
 
 from app.models import packed_linear
 from app.models.fused_linear import fuse
+from app.models.int8_linear import INT8
 from app.models.packed_linear import PACKED, PackedLinear, pack, why_not_packed
+from own_process import called
+from tests.models.load_peaks import peak_of_load
 from toys import tiny_llama
 
 DTYPES = [torch.float32, torch.bfloat16]
@@ -119,52 +121,16 @@ def test_operators_that_answer_wrongly_are_not_used(monkeypatch, forgetful):
     assert model.kernel.startswith("plain, as packed layers answer differently")
 
 
-MEMORY = """
-import sys, threading, time
-from pathlib import Path
-import psutil, torch
-from transformers import LlamaConfig, LlamaForCausalLM
-from app.library.preflight import check
-from app.models.int8_linear import INT8
-from app.models.loading import load_weights
-from app.models.packed_linear import PACKED
-
-def load(folder):
-    facts = check(Path(folder), needs_tokenizer=False)
-    cpu = torch.device("cpu")
-    return load_weights(facts, name="m", precision=sys.argv[3], device=cpu)
-
-load(sys.argv[1])  # what libraries take once is not the model's
-resident = psutil.Process().memory_info
-before = peak = resident().rss
-done = False
-
-def watch():
-    global peak
-    while not done:
-        peak = max(peak, resident().rss)
-        time.sleep(0.002)
-
-thread = threading.Thread(target=watch)
-thread.start()
-model = load(sys.argv[2])
-done = True
-thread.join()
-assert model.kernel.startswith((PACKED, INT8)), model.kernel
-print((max(peak, resident().rss) - before) / model.weight_bytes)
-"""
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is counted as on Linux")
-@pytest.mark.parametrize("stored", DTYPES)
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
-def test_loading_never_holds_the_weights_twice(tmp_path, precision, stored):
+@pytest.fixture(scope="module", params=DTYPES, ids=str)
+def folders(request, tmp_path_factory):
+    """A small and a large model, stored in either way."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     sizes = {
         "small": {"hidden_size": 64, "intermediate_size": 64, "vocab_size": 64},
         "large": {"hidden_size": 512, "intermediate_size": 2048, "vocab_size": 8192},
     }
+    home = tmp_path_factory.mktemp("models")
     for name, changes in sizes.items():
         config = LlamaConfig(
             **changes,
@@ -173,13 +139,13 @@ def test_loading_never_holds_the_weights_twice(tmp_path, precision, stored):
             num_key_value_heads=8,
             tie_word_embeddings=True,
         )
-        LlamaForCausalLM(config).to(stored).save_pretrained(tmp_path / name)
-    folders = [str(tmp_path / name) for name in sizes]
-    said = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", MEMORY, *folders, precision],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert said.returncode == 0, said.stderr
-    assert float(said.stdout) <= 1.4
+        LlamaForCausalLM(config).to(request.param).save_pretrained(home / name)
+    return [home / name for name in sizes]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is counted as on Linux")
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+def test_loading_never_holds_the_weights_twice(folders, precision):
+    found = called(peak_of_load, *folders, precision)
+    assert found["kernel"].startswith((PACKED, INT8))
+    assert found["peak"] <= 1.4 * found["weights"]

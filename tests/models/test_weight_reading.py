@@ -13,31 +13,11 @@ from gguf.quants import quantize
 
 from app.library.preflight import check
 from app.models.weight_reading import read_model
+from own_process import called
+from tests.models.load_peaks import peak_of_load
 from tests.tiny_kinds import KINDS, write_kind
 
 CPU = torch.device("cpu")
-READING = """
-import gc, json, sys
-from pathlib import Path
-import psutil, torch
-from app.library.preflight import check
-from app.models.loading import load_weights
-from app.models.mapped_memory import return_free_memory
-
-def load(folder):
-    facts = check(Path(folder), needs_tokenizer=False)
-    return load_weights(facts, name="m", precision=sys.argv[3], device=torch.device("cpu"))
-
-load(sys.argv[1])
-gc.collect()
-return_free_memory()
-Path("/proc/self/clear_refs").write_text("5")
-before = psutil.Process().memory_info().rss
-model = load(sys.argv[2])
-lines = Path("/proc/self/status").read_text().splitlines()
-peak = next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
-print(json.dumps({"peak": peak - before, "weights": model.weight_bytes}))
-"""
 WRITING = """
 import json, sys
 from pathlib import Path
@@ -74,15 +54,21 @@ linux = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A small and a large model."""
+    home = tmp_path_factory.mktemp("models")
+    sizes = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 16}
+    small = write_kind(home / "small", "llama", hidden_size=64)
+    return small, write_kind(home / "large", "llama", rows=16384, **sizes)
+
+
 @linux
 @pytest.mark.parametrize("precision", ["nf4", "bf16", "fp32"])
-def test_a_load_holds_at_most_two_tensors_beside_the_model(tmp_path, precision):
-    sizes = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 16}
-    small = write_kind(tmp_path / "small", "llama", hidden_size=64)
-    large = write_kind(tmp_path / "large", "llama", rows=16384, **sizes)
+def test_a_load_holds_at_most_two_tensors_beside_the_model(folders, precision):
     largest = 16384 * 512 * 4
-    found = said(READING, small, large, precision)
-    stored = sum(file.stat().st_size for file in check(large).weight_files)
+    found = called(peak_of_load, *folders, precision)
+    stored = sum(file.stat().st_size for file in check(folders[1]).weight_files)
     assert stored > found["weights"] + 2 * largest + LIBRARIES or precision == "fp32"
     assert found["peak"] <= found["weights"] + 2 * largest + LIBRARIES
 

@@ -368,7 +368,8 @@ def test_tests_bring_their_libraries_and_run_from_the_root(tree, tmp_path):
     assert compared[-1].startswith("speculators>=")
     assert calls[-1] == [str(tree.root), "-m", "pytest", "-k", "a or b"]
     tree.run("--cpu", "test")
-    at_once = ["-n", str(min(os.cpu_count(), 4)), "--dist", "loadfile"]
+    at_once = ["-n", str(min(os.cpu_count(), 4)), "--max-worker-restart", "0"]
+    at_once += ["--dist", "loadfile", "--no-loadscope-reorder"]
     assert tree.calls()[-1] == [str(tree.root), "-m", "pytest", *at_once]
     tree.run("--cpu", "run")
     assert installs(tree.calls()) == []

@@ -185,7 +185,10 @@ def home(tmp_path, monkeypatch):
     torch.set_num_threads(threads)
 
 
-def test_counts_and_law_are_proved(home):
+def test_counts_and_law_are_proved(home, monkeypatch):
+    monkeypatch.setattr(
+        deep, "TEXTS", 500
+    )  # a fault that so few show is shown by the program's 800
     results = list(deep.checks(home))
     assert [result.name for result in results] == ["counts", "law", "law of trees"]
     for result in results:

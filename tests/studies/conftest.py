@@ -63,7 +63,7 @@ def workbench(catalogue):
     return Workbench(catalogue)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_here(workbench):
     """Runs settings in this process, and returns the record."""
 

@@ -1,12 +1,9 @@
 """The memory that a run takes, measured in a process of its own, beside what was computed."""
 
-import json
 import os
-import subprocess
+import shutil
 import sys
-from pathlib import Path
 
-import msgspec
 import pytest
 import yaml
 
@@ -18,12 +15,13 @@ from app.library.model_size import size_of
 from app.library.sources import locate
 from app.run.methods import Method
 from app.run.settings import RunSettings
+from own_process import called
+from tests.studies.memory_of_run import memory_of_run
 from tests.tiny_kinds import write_kind
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="memory is counted as on Linux"
 )
-PROGRAM = Path(__file__).parent / "memory_program.py"
 TEXT = "one two three four five six. " * 40
 LARGE = {
     "llama": {
@@ -55,7 +53,7 @@ LARGE = {
 
 
 def measured(folder, models, **said):
-    """What the program found for a pair `large`, after it ran a pair `small`."""
+    """What is found for a pair `large`, in a process that ran a pair `small` before."""
     pairs = {
         size: {"title": size, "method": "ngram", **found} for size, found in models["pairs"].items()
     }
@@ -68,16 +66,7 @@ def measured(folder, models, **said):
     os.sync()  # a page that is still to be written cannot be let go of
     fixed = {"raw": True, "ignore_end_of_text": True, "order": "interleaved", "detail": "full"}
     settings = RunSettings(pair="large", draft_length=8, **fixed, **said)
-    asked = msgspec.json.encode(settings).decode()
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", PROGRAM, catalogue, "large", "small", asked],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return called(memory_of_run, catalogue, settings, "small")
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -104,12 +93,19 @@ def test_the_estimate_is_within_a_tenth_of_the_measured_peak(tmp_path, kind, pre
     pytest.fail(f"{held.total} was computed, and at most {max(peaks)} measured")
 
 
+@pytest.fixture(scope="module")
+def target(tmp_path_factory):
+    """A copy of the embedded model: pages that other processes map too cannot be let go of."""
+    shipped = load_catalogue([files.shipped_catalogue()])
+    folder = tmp_path_factory.mktemp("embedded")
+    yield shutil.copytree(locate(shipped.model("smollm2-135m-instruct")), folder / "target")
+    shutil.rmtree(folder)
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_embedded_pair_takes_what_was_computed_and_little_more_than_it_needs(
-    tmp_path, precision
+    tmp_path, target, precision
 ):
-    shipped = load_catalogue([files.shipped_catalogue()])
-    target = locate(shipped.model("smollm2-135m-instruct"))
     head = files.resource("heads/smollm2-135m-instruct")
     small = write_kind(tmp_path / "small", "llama", max_position_embeddings=1024)
     models = {

@@ -27,12 +27,23 @@ def settings(prompt=PROMPTS[0], **changes):
     return RunSettings(**{**fixed, **changes})
 
 
-@pytest.mark.parametrize("prompt", PROMPTS)
-def test_fp32_greedy_text_is_that_of_generate(run_here, workbench, prompt):
-    record = run_here(settings(prompt))
-    plain = transformers.AutoModelForCausalLM.from_pretrained(
-        record.target.folder, dtype=torch.float32, local_files_only=True
+@pytest.fixture(scope="module")
+def whole(run_here):
+    """The record of a run of the settings as they are, for tests that only read it."""
+    return run_here(settings())
+
+
+@pytest.fixture(scope="module")
+def plain(whole):
+    """The target as transformers loads it."""
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        whole.target.folder, dtype=torch.float32, local_files_only=True
     )
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_fp32_greedy_text_is_that_of_generate(run_here, whole, plain, prompt):
+    record = whole if prompt == PROMPTS[0] else run_here(settings(prompt))
     ids = torch.tensor([record.prompt_ids])
     expected = plain.generate(
         ids, attention_mask=torch.ones_like(ids), max_new_tokens=48, do_sample=False
@@ -47,16 +58,15 @@ def test_fp32_greedy_text_is_that_of_generate(run_here, workbench, prompt):
     assert "Q4_1" in record.target.precision_note
 
 
-def test_a_prompt_that_repeats_itself_has_its_guesses_accepted(run_here):
-    repetition = run_here(settings(baseline=False)).repetitions("speculative")[0]
+def test_a_prompt_that_repeats_itself_has_its_guesses_accepted(whole):
+    repetition = whole.repetitions("speculative")[0]
     assert counts(repetition).accepted >= 4
     places = acceptance_by_position(repetition.rounds)
     assert [place.position for place in places] == list(range(1, len(places) + 1))
     assert places[0].reached == counts(repetition).drafting_rounds
 
 
-def test_lanes_in_turn_write_what_whole_lanes_write(run_here):
-    whole = run_here(settings())
+def test_lanes_in_turn_write_what_whole_lanes_write(run_here, whole):
     in_turn = run_here(settings(order="interleaved", detail="full"))
     for lane in ("speculative", "baseline"):
         assert in_turn.repetitions(lane)[0].token_ids == whole.repetitions(lane)[0].token_ids
@@ -70,18 +80,18 @@ def test_measured_lanes_alternate(run_here):
 
 
 def test_sampled_text_depends_on_the_seed_alone(run_here):
-    def ids(seed):
+    def ids(seed, **changes):
         sampling = Sampling(temperature=0.8, top_p=0.9, seed=seed)
-        record = run_here(settings(sampling=sampling, max_new_tokens=24))
+        record = run_here(settings(sampling=sampling, max_new_tokens=24, **changes))
         assert same_text(record) is None
         return record.repetitions("speculative")[0].token_ids
 
-    first, other = ids(1), ids(2)
+    first, other = ids(1), ids(2, baseline=False)
     assert first != other
-    assert ids(1) == first
+    assert ids(1, baseline=False) == first
 
 
-def test_a_stop_keeps_what_was_written(run_here):
+def test_a_stop_keeps_what_was_written(run_here, whole):
     passes = itertools.count()
 
     def pause():
@@ -91,7 +101,6 @@ def test_a_stop_keeps_what_was_written(run_here):
     record = run_here(settings(order="interleaved"), pause)
     assert record.outcome == "cancelled"
     assert record.costs is None
-    whole = run_here(settings())
     for lane in ("speculative", "baseline"):
         partial = record.repetitions(lane)[0]
         assert violations(partial) == []
@@ -156,9 +165,8 @@ def test_the_tokenizer_of_the_embedded_model_counts_as_the_run_does(workbench, r
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.9, seed=4)])
-def test_a_stopped_run_goes_on_where_it_was(run_here, sampling):
-    whole = run_here(settings(sampling=sampling, max_new_tokens=24))
-    part = run_here(settings(sampling=sampling, max_new_tokens=9))
+def test_a_stopped_run_goes_on_where_it_was(run_here, whole, sampling):
+    part = run_here(settings(sampling=sampling, max_new_tokens=9, baseline=False))
     written = part.repetitions("speculative")[0].token_ids
     rest = run_here(
         settings(

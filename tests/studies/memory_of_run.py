@@ -1,12 +1,6 @@
-"""Loads a pair and runs it in a process of its own; prints what memory that took, as JSON.
-
-Arguments: the catalogue file, the pair to measure, a small pair of the same kinds to run first (so
-that what libraries take once is not counted), and RunSettings as JSON.
-"""
+"""What memory a pair takes that is loaded and run; to be called in a process of its own."""
 
 import gc
-import json
-import sys
 from pathlib import Path
 
 import msgspec
@@ -16,7 +10,6 @@ import torch
 from app.library.catalogue import load_catalogue
 from app.models.mapped_memory import return_free_memory
 from app.run.events import LaneEnded
-from app.run.settings import RunSettings
 from app.studies.workbench import Workbench, preparation
 
 
@@ -54,10 +47,13 @@ def run(bench, settings):
     }
 
 
-def main(catalogue, pair, small, said):
+def memory_of_run(catalogue, settings, small):
+    """Bytes by name: at most while loading and running, and what models and caches hold of them.
+
+    A small pair of the same kinds is run before: what libraries take once is not the pair's.
+    """
     torch.set_num_threads(1)
-    settings = msgspec.json.decode(said, type=RunSettings)
-    bench = Workbench(load_catalogue([Path(catalogue)]))
+    bench = Workbench(load_catalogue([catalogue]))
     warm = msgspec.structs.replace(
         settings, pair=small, method="ngram", prompt=settings.prompt[:600]
     )
@@ -66,11 +62,7 @@ def main(catalogue, pair, small, said):
     gc.collect()
     return_free_memory()
     before = resident()
-    found = run(bench, msgspec.structs.replace(settings, pair=pair))
+    found = run(bench, settings)
     for name in ("loading", "loaded", "peak"):
         found[name] -= before
-    print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return found
