@@ -13,6 +13,7 @@ from torch import Tensor
 from app.decoding.sampling import warp
 from app.decoding.shared_noise import NO_SEED, SharedNoise
 from app.models.block import Block
+from app.models.growing import Growing, TreeGuesses
 from app.models.machine import moved
 from app.models.picking import ChainReading, Picking, Told
 from app.models.session import Reading
@@ -79,8 +80,37 @@ class AsksForChains(Protocol):
         ...
 
 
-Request = Read | Unread | Chain
-Answer = Reading | int | ChainReading | None
+@dataclass(frozen=True, slots=True)
+class WholeTree:
+    """A request for a whole tree of guesses behind a text, each level read before the next is made.
+    The answer is None where they have to be asked for level by level.
+    """
+
+    role: Role
+    text: Sequence[int]
+    levels: int
+    how: Growing
+
+
+class Branched(NamedTuple):
+    """What whole trees of guesses a proposer asks a session for."""
+
+    role: Role
+    how: Growing
+
+
+@runtime_checkable
+class AsksForTrees(Protocol):
+    """A proposer that may ask for whole trees."""
+
+    @property
+    def trees(self) -> Branched | None:
+        """Which; None if it asks for none."""
+        ...
+
+
+Request = Read | Unread | Chain | WholeTree
+Answer = Reading | int | ChainReading | TreeGuesses | None
 Asking = Generator[Request, Answer, "Draft"]
 """A proposer at work: it yields requests, is sent answers, and returns its draft."""
 

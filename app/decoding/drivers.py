@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from app.decoding.contracts import Answer, Chain, Read, Request, Role, Unread
+from app.decoding.contracts import Answer, Chain, Read, Request, Role, Unread, WholeTree
 from app.decoding.loop import LaneEvent, Steps
 from app.models.causal_model import Advance
 from app.models.exhausted import memory_guard
+from app.models.growing import Growing, TreeGuesses, TreeSession
 from app.models.paired_session import PairedSession
 from app.models.picking import ChainReading, ChainSession, Picking
 from app.models.session import Session
@@ -67,6 +68,22 @@ class Sessions:
         if isinstance(session, ChainSession):
             session.prepare_chain(counts, how, behind=behind, advance=advance)
 
+    def prepare_trees(
+        self,
+        role: Role,
+        levels: Sequence[int],
+        how: Growing,
+        *,
+        behind: int,
+        advance: Advance,
+    ) -> None:
+        """Does now what whole trees of so many levels need done before the first, where a role's
+        session makes any. Raises what `advance` does.
+        """
+        session = self._sessions.get(role)
+        if isinstance(session, TreeSession):
+            session.prepare_trees(levels, how, behind=behind, advance=advance)
+
     def rewind(self, texts: Mapping[Role, Sequence[int]]) -> None:
         """Forgets whatever is not the start of each role's own text."""
         for role, session in self._sessions.items():
@@ -80,6 +97,8 @@ class Sessions:
         with memory_guard(f"in a pass of the {request.role}"):
             if isinstance(request, Chain):
                 return _chain(session, request)
+            if isinstance(request, WholeTree):
+                return _tree(session, request)
             return session.read(request.text, request.block, rows=request.rows, upto=request.upto)
 
 
@@ -90,11 +109,18 @@ def _chain(session: Session | PairedSession, wanted: Chain) -> ChainReading | No
     return session.chain(wanted.text, wanted.count, how=wanted.how, told=wanted.told)
 
 
+def _tree(session: Session | PairedSession, wanted: WholeTree) -> TreeGuesses | None:
+    """The tree of a session that makes any."""
+    if not isinstance(session, TreeSession):
+        return None
+    return session.tree(wanted.text, wanted.levels, how=wanted.how)
+
+
 def run_lane(steps: Steps, reader: Reader, pause: Pause) -> Iterator[LaneEvent]:
     """Drives one lane to its end, handing on its events."""
     step = next(steps, None)
     while step is not None:
-        if isinstance(step, (Read, Unread, Chain)):
+        if isinstance(step, (Read, Unread, Chain, WholeTree)):
             step = _answered(steps, step, reader, pause)
         else:
             yield step

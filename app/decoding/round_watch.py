@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from app.decoding.clock import Clock
-from app.decoding.contracts import Answer, Asking, Chain, Draft, Read, Request
+from app.decoding.contracts import Answer, Asking, Chain, Draft, Read, Request, WholeTree
 from app.models.session import Reading
 from app.run.events import Phases
 
@@ -49,10 +49,11 @@ class RoundWatch:
                 self._draft_spans.append((start, self._draft_clock.mark(), request.prompt))
                 self.passes += 1
                 self.drafted += request.block is not None
-            if isinstance(request, Chain) and answer is not None:
+            if isinstance(request, (Chain, WholeTree)) and answer is not None:
+                passes = request.count if isinstance(request, Chain) else request.levels
                 self._draft_spans.append((start, self._draft_clock.mark(), False))
-                self.passes += request.count
-                self.drafted += request.count
+                self.passes += passes
+                self.drafted += passes
 
     def verify(self, read: Read) -> Generator[Request, Reading, Reading]:
         """The target's pass."""

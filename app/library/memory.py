@@ -50,6 +50,9 @@ LONGEST_CHAIN = 16
 _LAWS_OF_A_GUESS = 4
 """Copies of a guess's law in fp32, where chains of guesses are captured: as it is made, among the
 others, where they are left, and as they are handed on."""
+_SCORES_OF_A_LEVEL = 4
+"""Copies in fp32 of the scores behind a level of a tree, where trees are captured: as they come, in
+fp32, and as log-probabilities before and behind their clamp. A guess, as no card was measured."""
 _TOKENIZER = 13
 """A tokenizer in the machine's memory, as a multiple of its file."""
 _OTHER_TOKENS = 2
@@ -306,7 +309,7 @@ def _caches(plan: Plan) -> tuple[int, int]:
 
 def _captured(plan: Plan) -> tuple[int, int]:
     """What graphs of the target and of what guesses take: those of every session that is open at
-    once, with the logits that each width leaves behind, and the laws of chains.
+    once, with the logits that each width leaves behind, and the laws of chains or scores of trees.
     """
     lanes = 2 if plan.baseline and plan.at_once else 1
     mine, ahead = 0, 0
@@ -315,7 +318,7 @@ def _captured(plan: Plan) -> tuple[int, int]:
     if plan.drafter == "model" and plan.draft is not None and plan.captures(plan.drafts_on):
         ahead = _graphs(plan.draft, plan.draft_precision, _DRAFT_ROWS) + _chained(plan)
     if plan.drafter == "head" and plan.head is not None and plan.captures(plan.device):
-        mine += _GRAPHS + _WORKSPACE + _chained(plan)
+        mine += _GRAPHS + _WORKSPACE + (_grown(plan.tree, plan) if plan.tree else _chained(plan))
     if plan.drafter == "early-exit" and plan.captures(plan.device):
         mine += _GRAPHS + _chained(plan)  # on the stream of the target's own graphs
     return mine, ahead
@@ -337,6 +340,13 @@ def _chained(plan: Plan) -> int:
     """
     guesses = min(plan.draft_length, LONGEST_CHAIN)
     return guesses * _LAWS_OF_A_GUESS * plan.target.shape.vocabulary * 4
+
+
+def _grown(tree: TreeShape, plan: Plan) -> int:
+    """The scores behind one level of a tree, over the target's ids: the levels after it take the
+    same memory.
+    """
+    return tree.breadth * _SCORES_OF_A_LEVEL * plan.target.shape.vocabulary * 4
 
 
 def _left_behind(size: ModelSize, precision: Precision, rows: int) -> int:

@@ -14,8 +14,10 @@ from app.models.cache import FixedLayer
 from app.models.causal_model import Advance
 from app.models.fixed.chain import LONGEST, ChainShape
 from app.models.fixed.head_chain import HeadRoom
+from app.models.fixed.head_tree import GrowthShape
 from app.models.fixed.room import RoomCache
 from app.models.fixed.shapes import keys_between
+from app.models.growing import Growing, TreeGuesses
 from app.models.machine import on_device
 from app.models.pairs_session import PairsSession
 from app.models.picking import ChainReading, Picking, Told
@@ -106,12 +108,7 @@ class HeadSession(PairsSession):
         if room is None or room.recorder is None:
             return
         start, whole = min(behind, self._capacity), room.memory.room
-        fed = max(counts, default=0) + 1
-        failed = room.prepare_feeds(fed, max(start - 1, 0), self._capacity, advance)
-        passes = self._head.target.passes
-        if failed:
-            passes.note(f"the head's pairs eagerly: {failed}")
-        room.tell(start, torch.zeros_like(room.feature))
+        self._prepare_feeds(room, max(counts, default=0), start, advance)
         shapes = [
             ChainShape(count, keys, how, first=0)
             for count in counts
@@ -120,11 +117,57 @@ class HeadSession(PairsSession):
         ]
         failed = room.guesses.prepare(shapes, advance)
         if failed:
-            passes.note(f"the head's chains one by one: {failed}")
+            self._head.target.passes.note(f"the head's chains one by one: {failed}")
+
+    @torch.inference_mode()
+    def tree(self, text: Sequence[int], levels: int, *, how: Growing) -> TreeGuesses | None:
+        """Grows a tree of so many levels behind the text in one go, as `TreeSession` has it; the
+        text as `read` has it.
+        """
+        room, end = self._room, len(text) - 1 + how.read(levels)
+        if room is None or end > self._capacity:
+            return None
+        shape = GrowthShape(levels, room.keys(end), how)
+        if not room.trees.holds(shape):
+            return None
+        self._begin(text, None, None)
+        room.tell(self._cache.length, self._feature)
+        return room.trees.answer(shape)
+
+    @torch.inference_mode()
+    def prepare_trees(
+        self, levels: Sequence[int], how: Growing, *, behind: int, advance: Advance
+    ) -> None:
+        """Records trees of so many levels, as `TreeSession` has it, and how pairs of a text are fed
+        before: up to one more than a tree has levels.
+        """
+        room = self._room
+        if room is None or room.recorder is None:
+            return
+        start, whole = min(behind, self._capacity), room.memory.room
+        self._prepare_feeds(room, max(levels, default=0), start, advance)
+        shapes = [
+            GrowthShape(one, keys, how)
+            for one in levels
+            if one <= LONGEST and start + how.read(one) <= self._capacity
+            for keys in keys_between(start + how.read(one), self._capacity, whole)
+        ]
+        failed = room.trees.prepare(shapes, advance)
+        if failed:
+            self._head.target.passes.note(f"the head's trees level by level: {failed}")
+
+    def _prepare_feeds(self, room: HeadRoom, most: int, start: int, advance: Advance) -> None:
+        """Records how the pairs of a text are fed, up to one more than the most guesses that a
+        round keeps, and tells the room where guesses are tried.
+        """
+        failed = room.prepare_feeds(most + 1, max(start - 1, 0), self._capacity, advance)
+        if failed:
+            self._head.target.passes.note(f"the head's pairs eagerly: {failed}")
+        room.tell(start, torch.zeros_like(room.feature))
 
     @property
     def _room(self) -> HeadRoom | None:
-        """Where it makes chains of guesses; None where it makes none."""
+        """Where it makes whole chains and trees of guesses; None where it makes none."""
         eager = self._head.target.passes.mode == "eager"
         return None if self._held is None or eager else cast(HeadRoom, self._held.room)
 

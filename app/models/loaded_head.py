@@ -49,7 +49,7 @@ class LoadedHead:
         self.target = target
         self.device, self._dtype = target.device, target.dtype
         self.rooms = Rooms()
-        """What its sessions work in where their chains of guesses are of fixed shape."""
+        """What its sessions work in where their chains and trees of guesses are of fixed shape."""
         self.embeddings = parts.embeddings
         self.rotary = RotaryTable(parts.rotary.to(self.device))
         self.ids = parts.ids.to(self.device)

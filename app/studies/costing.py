@@ -20,7 +20,7 @@ from app.run.cost import CostKey, PassCosts
 from app.run.events import Progress
 from app.run.methods import Drafter
 from app.run.tree_shape import TreeShape
-from app.studies.chain_times import ChainAsked
+from app.studies.chain_times import ChainAsked, TreeAsked
 from app.studies.head_steps import StepTimes
 from app.studies.passes import Pause, Timings, passes_of, reached, time_passes
 
@@ -42,6 +42,7 @@ def costs_of(
     early_exit: EarlyExit | None = None,
     shape: TreeShape | None = None,
     chain: ChainAsked | None = None,
+    tree: TreeAsked | None = None,
     steps: StepTimes | None = None,
     seen: float | None = None,
     keep: bool = True,
@@ -51,8 +52,8 @@ def costs_of(
     """What passes of the target cost up to this draft length, and a step of what guesses (of
     `early_exit`, if it is that), behind a context of this many tokens (a bucket). Where guesses
     branch, `shape` says how many rows a draft has, and a step of the head is one of a whole level.
-    A step is a guess of such a `chain`, where guesses are made so. `steps` are those that were
-    measured for the same study before.
+    A step is a guess of such a `chain`, or a level of such a `tree`, where guesses are made so.
+    `steps` are those that were measured for the same study before.
 
     `seen` are the seconds that single passes of the target took just now: a machine that has become
     faster or slower since costs were kept is measured anew. Not to `keep` what is measured is for a
@@ -76,7 +77,9 @@ def costs_of(
     beside = early_exit or pair.beside(drafter)
     if beside is not None:
         breadth = shape.breadth if shape is not None else 0
-        step = steps.of(beside, context=context, pause=pause, breadth=breadth, chain=chain)
+        step = steps.of(
+            beside, context=context, pause=pause, breadth=breadth, chain=chain, tree=tree
+        )
     asked = beside or pair.drafter(drafter)
     key = cost_key(target, context)
     return PassCosts(

@@ -11,12 +11,12 @@ import torch
 
 from app.decoding.clock import clock_for
 from app.decoding.contracts import row_at
-from app.decoding.proposers.grown_tree import GrownTree
+from app.decoding.proposers.grown_tree import TreeGrowing
 from app.models.block import Block
 from app.models.language_model import LanguageModel
 from app.models.paired_session import Beside, PairedSession
 from app.models.session import MAX_CHUNK
-from app.studies.chain_times import ChainAsked, time_chains
+from app.studies.chain_times import ChainAsked, TreeAsked, time_chains, time_trees
 from app.studies.passes import opened_behind
 
 _STEPS = 24
@@ -33,10 +33,11 @@ def time_steps(
     pause: Callable[[], None],
     breadth: int = 0,
     chain: ChainAsked | None = None,
+    tree: TreeAsked | None = None,
 ) -> float:
     """Median seconds of one more guess, its choice included, behind a context of so many tokens;
     with a `breadth` of one more level of guesses that branch. Where guesses are made as such a
-    `chain`, of one of its guesses.
+    `chain` or `tree`, of one of its guesses or levels.
 
     Raises Cancelled when `pause` does, Problem if memory does not suffice.
     """
@@ -49,9 +50,14 @@ def time_steps(
         session.read(text, rows=1, upto=upto)
     steps = _LEVELS if breadth else _STEPS
     # The first read has no guess, each of the steps + 1 behind it feeds those of the one before.
-    beside = head.open(session, length + (steps + 1) * max(breadth, 1))
+    read = max((steps + 1) * max(breadth, 1), tree.how.read(tree.levels) if tree else 0)
+    beside = head.open(session, length + read)
     if chain is not None:
         at_once = time_chains(beside, text, chain, clock=clock, pause=pause)
+        if at_once is not None:
+            return at_once
+    if tree is not None:
+        at_once = time_trees(beside, text, tree, clock=clock, pause=pause)
         if at_once is not None:
             return at_once
     step_once = stepper(head, beside, text, breadth=breadth)
@@ -72,7 +78,7 @@ class StepTimes:
     """Steps as they were measured, each once: for a study of many runs with one pair."""
 
     def __init__(self) -> None:
-        self._taken: dict[tuple[str, int, int, ChainAsked | None], float] = {}
+        self._taken: dict[tuple[str, int, int, ChainAsked | TreeAsked | None], float] = {}
 
     def of(
         self,
@@ -82,12 +88,13 @@ class StepTimes:
         pause: Callable[[], None],
         breadth: int = 0,
         chain: ChainAsked | None = None,
+        tree: TreeAsked | None = None,
     ) -> float:
         """As `time_steps`, the first time that it is asked."""
-        key = (beside.name, context, breadth, chain)
+        key = (beside.name, context, breadth, chain or tree)
         if key not in self._taken:
             self._taken[key] = time_steps(
-                beside, context=context, pause=pause, breadth=breadth, chain=chain
+                beside, context=context, pause=pause, breadth=breadth, chain=chain, tree=tree
             )
         return self._taken[key]
 
@@ -143,12 +150,10 @@ def _level(
     head: Beside, beside: PairedSession, text: Sequence[int], breadth: int
 ) -> Callable[[], None]:
     """What makes one more level of guesses behind the best of the last one."""
-    nothing = torch.empty(0, dtype=torch.long, device=head.device)
-    tree = GrownTree(head.device, breadth=breadth, end_ids=nothing)
+    tree = TreeGrowing.of(head.ids, nodes=1, breadth=breadth, end_ids=()).begin()
 
     def once() -> None:
-        logits = beside.read(text, tree.beam, rows=1).logits.float()
-        tree.grow(torch.log_softmax(logits, dim=-1), head.ids)
+        tree.grow(beside.read(text, tree.beam, rows=1).logits)
         tree.extend_beam()
 
     return once

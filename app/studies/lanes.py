@@ -10,7 +10,14 @@ import msgspec
 
 from app.decoding.clock import Clock, clock_for
 from app.decoding.commit import Text
-from app.decoding.contracts import AsksForChains, Chained, Proposer, Verifier
+from app.decoding.contracts import (
+    AsksForChains,
+    AsksForTrees,
+    Branched,
+    Chained,
+    Proposer,
+    Verifier,
+)
 from app.decoding.draft_length import DraftLength, Fixed
 from app.decoding.drivers import Pause, Sessions, run_lane
 from app.decoding.loop import LaneEvent, LaneSetup, decode
@@ -91,6 +98,12 @@ class LaneMaker:
         """What whole chains of guesses the run asks a session for; None where it asks for none."""
         proposer = self._proposer(At("chains", "speculative"), prompt=())
         return proposer.chains if isinstance(proposer, AsksForChains) else None
+
+    @property
+    def trees(self) -> Branched | None:
+        """What whole trees of guesses the run asks a session for; None where it asks for none."""
+        proposer = self._proposer(At("trees", "speculative"), prompt=())
+        return proposer.trees if isinstance(proposer, AsksForTrees) else None
 
     def check(self) -> None:
         """Raises Problem now for a method or a rule that could not be made later."""
@@ -237,8 +250,8 @@ class LaneMaker:
 
     @property
     def _chained(self) -> bool:
-        """Whether sessions of what guesses may make whole chains of guesses: a draft model's, a
-        head's or the first layers', where passes are of fixed shape.
+        """Whether sessions of what guesses may make whole chains of guesses, or trees: a draft
+        model's, a head's or the first layers', where passes are of fixed shape.
         """
         beside, draft = self.beside, self.pair.draft
         if beside is not None:

@@ -57,7 +57,8 @@ def record_passes(maker: LaneMaker, *, report: Report, pause: Pause) -> None:
 def record_lane(
     maker: LaneMaker, sessions: Sessions, *, speculates: bool, report: Report, pause: Pause
 ) -> None:
-    """Records the passes of one lane's sessions, and the chains of guesses that it asks for.
+    """Records the passes of one lane's sessions, and the chains and trees of guesses that it asks
+    for.
 
     Raises Cancelled when `pause` does.
     """
@@ -78,11 +79,21 @@ def record_lane(
             behind=len(prompts[chains.role]) - 1,
             advance=advance,
         )
+    trees = maker.trees if speculates else None
+    if trees is not None:
+        sessions.prepare_trees(
+            trees.role,
+            chain_lengths(maker.settings, None),
+            trees.how,
+            behind=len(prompts[trees.role]) - 1,
+            advance=advance,
+        )
 
 
 def chain_lengths(settings: RunSettings, longest: int | None) -> tuple[int, ...]:
-    """How many guesses a run asks for at once: the draft length, or any up to it where a policy
-    chooses. What is left of a text at its end may be fewer; those are asked for one by one.
+    """How many guesses a run asks for at once, or levels of a tree: the draft length, or any up to
+    it where a policy chooses. What is left of a text at its end may be fewer; those are asked for
+    one by one.
     """
     most = settings.draft_length if longest is None else min(settings.draft_length, longest)
     if settings.draft_length_policy == "fixed":

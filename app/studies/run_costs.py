@@ -12,7 +12,7 @@ from app.run.events import PassesCosted, Progress
 from app.run.problems import Cancelled, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.tree_shape import tree_shape
-from app.studies.chain_times import ChainAsked
+from app.studies.chain_times import ChainAsked, TreeAsked
 from app.studies.costing import costs_of
 from app.studies.head_steps import StepTimes
 from app.studies.lanes import LaneMaker
@@ -75,8 +75,8 @@ def lane_costs(
     """The costs of this maker's own method, as `costs_of` has them, by what guesses in its lanes
     and how wide its passes are.
     """
-    chains = maker.chains
-    lengths = chain_lengths(maker.settings, chains.longest) if chains else ()
+    chains, trees = maker.chains, maker.trees
+    lengths = chain_lengths(maker.settings, chains.longest if chains else None)
     return costs_of(
         maker.pair,
         maker.settings.draft_length,
@@ -85,6 +85,7 @@ def lane_costs(
         early_exit=maker.early_exit,
         shape=tree_shape(maker.settings),
         chain=ChainAsked(chains.how, lengths[-1]) if chains and lengths else None,
+        tree=TreeAsked(trees.how, lengths[-1]) if trees and lengths else None,
         steps=steps,
         seen=seen,
         keep=keep,

@@ -11,8 +11,9 @@ from app.decoding.contracts import Read
 from app.decoding.drivers import Sessions, run_lane
 from app.decoding.loop import decode
 from app.decoding.proposers.draft_head import HeadSetup
-from app.decoding.proposers.grown_tree import GrownTree
+from app.decoding.proposers.grown_tree import TreeGrowing
 from app.decoding.proposers.head_tree import HeadTree
+from app.models.block import Block
 from app.models.session import Session
 from app.run.events import RoundCommitted
 from app.run.identities import violations
@@ -38,8 +39,7 @@ def confidences(seed: int) -> dict[tuple[int, ...], list[float]]:
 def grown(table, *, levels: int, nodes: int, breadth: int, end_ids=()) -> set[tuple[int, ...]]:
     """The ways through a tree that is grown by a table."""
     ids = torch.arange(WORDS)
-    ends = torch.tensor(end_ids, dtype=torch.long)
-    tree = GrownTree(torch.device("cpu"), breadth=breadth, end_ids=ends)
+    tree = TreeGrowing.of(ids, nodes=nodes, breadth=breadth, end_ids=end_ids).begin()
     ways: list[tuple[int, ...]] = []
     for level in range(levels):
         if level:
@@ -47,8 +47,10 @@ def grown(table, *, levels: int, nodes: int, breadth: int, end_ids=()) -> set[tu
             block = tree.beam
             ways = ways_of(block)
         newest = ways[-tree.width :] if level else [()]
-        tree.grow(torch.tensor([table[way] for way in newest]), ids)
-    best = tree.best(nodes)
+        tree.grow(torch.tensor([table[way] for way in newest]))
+    found = tree.best()
+    best = Block()
+    best.branch(found.ids, found.parents, levels=levels)
     found = ways_of(best)
     assert len(set(found)) == len(found), "a way is there twice"
     assert all(parent < place for place, parent in enumerate(best.parents))

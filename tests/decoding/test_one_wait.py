@@ -11,7 +11,7 @@ from card_stand_in import CARD, Card, CardEvent, OnCard, put_on_card
 from whole_lanes import PROMPT, WholeLanes
 
 from app.decoding.clock import EventClock
-from app.decoding.contracts import Chain, Draft, TargetRows
+from app.decoding.contracts import Chain, Draft, TargetRows, WholeTree
 from app.decoding.decision import bring_home
 from app.decoding.draft_stop import ConfidenceStop, EntropyStop
 from app.decoding.drivers import run_lane
@@ -90,16 +90,23 @@ def test_a_round_waits_once_whatever_guesses(card, lanes, method, sampling):
         assert waits == [HOME]
 
 
-@pytest.mark.parametrize("sampling", [*SAMPLINGS, DRAWN])
-@pytest.mark.parametrize("method", ["draft-model", "early-exit", "tli", "head"])
-def test_a_chain_of_guesses_waits_for_nothing(card, lanes, method, sampling):
+AS_A_WHOLE = [
+    (method, sampling)
+    for method in ("draft-model", "early-exit", "tli", "head", "head-tree")
+    for sampling in (*SAMPLINGS, DRAWN)
+    if not (method == "head-tree" and sampling.penalised)  # which grows level by level
+]
+
+
+@pytest.mark.parametrize(("method", "sampling"), AS_A_WHOLE)
+def test_a_draft_that_is_made_as_a_whole_waits_for_nothing(card, lanes, method, sampling):
     proposer, both = lanes.guessing(method, sampling, chained=True)
     answer, within = both.answer, []
 
     def watched(request):
         before = len(card.waits)
         found = answer(request)
-        if isinstance(request, Chain):
+        if isinstance(request, (Chain, WholeTree)):
             within.append((found is not None, card.waits[before:]))
         return found
 
@@ -153,6 +160,35 @@ def test_passes_and_chains_are_recorded_without_waiting_or_copying(card, lanes, 
     rounds = waits_of_rounds(card, proposer, both, sampling=sampling)
     assert [waits for _, waits in rounds] == [[HOME]] * len(rounds)
     assert len(made) == (1 if method == "early-exit" else 2)  # which works in the target's room
+    assert all(one.recorded > 1 and one.replayed > 2 for one in made)
+
+
+@pytest.mark.parametrize("sampling", [SAMPLINGS[0], DRAWN])
+def test_trees_are_recorded_without_waiting_or_copying(card, lanes, sampling):
+    made = []
+
+    def recorder():
+        made.append(Recorder(card))
+        return made[-1]
+
+    proposer, both = lanes.guessing("head-tree", sampling, chained=True, recorder=recorder)
+    quiet = {"behind": len(PROMPT) - 1, "advance": lambda done, total: None}
+    both.prepare("target", 9, **quiet)
+    both.prepare_trees("head", [3], proposer.trees.how, **quiet)
+    assert both._sessions["target"]._model._passes.said == "captured graphs"
+    answer, grown = both.answer, []
+
+    def watched(request):
+        found = answer(request)
+        if isinstance(request, WholeTree):
+            grown.append(found is not None)
+        return found
+
+    both.answer = watched
+    rounds = waits_of_rounds(card, proposer, both, sampling=sampling)
+    assert [waits for _, waits in rounds] == [[HOME]] * len(rounds)
+    assert sum(grown) > 0
+    assert len(made) == 2
     assert all(one.recorded > 1 and one.replayed > 2 for one in made)
 
 

@@ -6,6 +6,7 @@ import torch
 import transformers
 
 from app.library.head_folder import HeadShape
+from app.library.head_size import HeadSize
 from app.library.memory import Plan, cache_bytes, estimate, weights
 from app.library.model_size import size_of, size_of_shape
 from app.library.preflight import check
@@ -15,6 +16,7 @@ from app.models.fixed.memory import PlacedLayers
 from app.models.loaded_mtp import LoadedMtp
 from app.models.loading import load, load_weights
 from app.run.problems import Problem
+from app.run.tree_shape import TreeShape
 from tests.mtp_kinds import write_mimo_named
 from tests.tiny_kinds import KINDS, write_kind
 
@@ -271,3 +273,24 @@ def test_chains_of_first_layers_are_counted_with_the_targets_graphs(llama):
     assert more == (64 << 20) + 6 * 4 * 4 * llama.shape.vocabulary  # graphs, and laws in fp32
     eager = [msgspec.structs.replace(one, passes="eager") for one in (plan, exits)]
     assert estimate(eager[0]) == estimate(eager[1])
+
+
+def test_scores_of_trees_are_counted_by_their_breadth(llama):
+    def of_graphs(breadth: int, length: int) -> int:
+        plan = Plan(
+            target=llama,
+            precision="bf16",
+            tokens=100,
+            device="cuda:0",
+            baseline=False,
+            head=HeadSize(weights=100, kept=8, features=32),
+            drafter="head",
+            tree=TreeShape(nodes=8, breadth=breadth),
+            draft_length=length,
+        )
+        eager = msgspec.structs.replace(plan, passes="eager")
+        return estimate(plan)[0].working - estimate(eager)[0].working
+
+    row = 4 * llama.shape.vocabulary  # in fp32
+    assert of_graphs(10, 4) - of_graphs(8, 4) == 2 * 4 * row
+    assert of_graphs(10, 40) == of_graphs(10, 4)  # levels take the same memory in turn

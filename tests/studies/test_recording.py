@@ -239,6 +239,47 @@ def test_guesses_of_a_run_are_made_as_whole_chains(taped, tiny, chains, method, 
     assert set(chains) <= {length, None}
 
 
+@pytest.fixture
+def trees(monkeypatch):
+    """The levels of the trees of guesses that sessions grew, and None where they grew none."""
+    made = []
+    answer = drivers._tree
+
+    def watched(session, wanted):
+        found = answer(session, wanted)
+        made.append(None if found is None else wanted.levels)
+        return found
+
+    monkeypatch.setattr(drivers, "_tree", watched)
+    return made
+
+
+@pytest.mark.parametrize("policy", ["fixed", "heuristic"])
+def test_trees_of_a_run_are_grown_as_a_whole(taped, tiny, trees, policy):
+    bench, tapes = taped
+    sampling = Sampling(temperature=0.9, top_k=20, seed=4)
+    settings = tiny(method="head-tree", max_new_tokens=40, draft_length=3, sampling=sampling)
+    settings = msgspec.structs.replace(settings, draft_length_policy=policy)
+    eager = ran(bench, msgspec.structs.replace(settings, passes="eager"), costing=False)
+    assert trees == []
+    within = []
+    found = ran(
+        bench,
+        settings,
+        costing=False,
+        report=lambda progress: within.append((progress.stage, tapes.recorded)),
+    )
+    assert found.target.passes == "captured graphs"
+    assert texts(found) == texts(eager)
+    assert tapes.recorded == dict(within)["warming up"]
+    assert sum(levels is not None for levels in trees) > 3
+    if policy == "fixed":  # fewer levels may be left at the end of a text
+        assert set(trees) <= {3, None}
+    else:
+        assert None not in trees
+        assert len(set(trees)) > 1
+
+
 @pytest.mark.parametrize("policy", ["heuristic", "best"])
 def test_chains_of_every_length_that_a_policy_may_choose_are_there(taped, tiny, chains, policy):
     bench, _ = taped
@@ -268,9 +309,26 @@ def test_a_guess_costs_its_share_of_a_chain(taped, tiny, monkeypatch, method):
     assert eager.draft_step != 0.125
 
 
+def test_a_level_costs_its_share_of_a_tree(taped, tiny, monkeypatch):
+    bench, _ = taped
+    asked = []
+
+    def told(session, text, wanted, **_):
+        asked.append(wanted.levels)
+        return 0.125
+
+    monkeypatch.setattr(head_steps, "time_trees", told)
+    settings = tiny(method="head-tree", max_new_tokens=8, draft_length=3)
+    assert ran(bench, settings).costs.draft_step == 0.125
+    assert asked == [3]
+    eager = ran(bench, msgspec.structs.replace(settings, passes="eager")).costs
+    assert asked == [3]
+    assert eager.draft_step != 0.125
+
+
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(presence_penalty=0.4)])
-@pytest.mark.parametrize("method", ["draft-model", "early-exit", "head"])
-def test_chains_are_timed_as_runs_make_them(taped, tiny, method, sampling):
+@pytest.mark.parametrize("method", ["draft-model", "early-exit", "head", "head-tree"])
+def test_whole_drafts_are_timed_as_runs_make_them(taped, tiny, method, sampling):
     bench, tapes = taped
     settings = tiny(method=method, max_new_tokens=8, draft_length=3, sampling=sampling)
     before = tapes.replayed

@@ -61,7 +61,7 @@ class Surroundings:
     width: int = 0
     """Logits a row of the target."""
     chained: bool = False
-    """Whether the session that guesses may make whole chains of guesses by itself."""
+    """Whether the session that guesses may make whole chains or trees of guesses by itself."""
     shared_noise: bool = False
     """Whether guesses are drawn with the target's own noise, as the coupled rule asks."""
     stop: DraftStop | None = None
@@ -189,6 +189,7 @@ def _head_tree(around: Surroundings, options: Options) -> Proposer:
         _head_setup(_loaded_head(around), around, around.sampling),
         nodes=int(options["nodes"]),
         breadth=int(options["breadth"]),
+        at_once=around.chained,
     )
 
 

@@ -8,23 +8,57 @@ parent. All of it depends on the draft alone, so that every guess is certain.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
 import torch
 from torch import Tensor
 
 from app.models.block import Block
+from app.models.growing import TreeGuesses
+
+
+@dataclass(frozen=True, slots=True)
+class TreeGrowing:
+    """How trees are grown of what a head is sure of; whether they are alike depends on the sizes,
+    and on what ends a text.
+    """
+
+    nodes: int
+    """Most guesses of a tree."""
+    breadth: int
+    """So many of each level grow on, and so many children each is given."""
+    ends: frozenset[int]
+    """Nothing is worth a guess behind one of these ids."""
+    ids: Tensor = field(compare=False)
+    """The target's, of the tokens that the head can guess: [vocabulary]."""
+    end_ids: Tensor = field(compare=False)
+    """The ends, on the same device: [ends]."""
+
+    @classmethod
+    def of(cls, ids: Tensor, *, nodes: int, breadth: int, end_ids: Collection[int]) -> TreeGrowing:
+        """For a head that can guess these ids, [vocabulary]; trees grow where they lie."""
+        ends = torch.tensor(sorted(end_ids), dtype=torch.long, device=ids.device)
+        return cls(nodes, breadth, frozenset(end_ids), ids, ends)
+
+    def begin(self) -> GrownTree:
+        """As `Growing.begin`."""
+        return GrownTree(self)
+
+    def read(self, levels: int) -> int:
+        """As `Growing.read`."""
+        return self.breadth * max(levels - 1, 0)
 
 
 class GrownTree:
     """A tree at work, all of it on one device."""
 
-    def __init__(self, device: torch.device, *, breadth: int, end_ids: Tensor) -> None:
-        """`breadth` of each level grow on, and so many children each is given; nothing is worth a
-        guess behind one of `end_ids` [ends].
-        """
+    def __init__(self, how: TreeGrowing) -> None:
+        device = how.ids.device
         self.beam = Block(device=device)
-        """The guesses that have grown on, or are about to: what a model has to read."""
-        self._breadth = breadth
-        self._end_ids = end_ids
+        """As `Growth.beam`."""
+        self._how = how
+        self._peaks: list[Tensor] = []
         self._tokens: list[Tensor] = []
         self._scores: list[Tensor] = []
         self._parents: list[Tensor] = []
@@ -39,44 +73,44 @@ class GrownTree:
         """How many guesses of the beam are to be given children: all that it grew by last."""
         return len(self._in_beam)
 
-    def grow(self, confidence: Tensor, ids: Tensor) -> None:
-        """Gives children to the last level of the beam, or to the text: by log-probabilities
-        [guesses, vocabulary] of these `ids` [vocabulary]. The best of them are the next level.
-        """
-        best = torch.topk(confidence.clamp(max=0.0), min(self._breadth, len(ids)), dim=-1)
+    def grow(self, logits: Tensor) -> None:
+        """As `Growth.grow`; the best of the children are the next level."""
+        ids, scores = self._how.ids, logits.float()
+        self._peaks.append(scores.amax(dim=-1))
+        confidence = torch.log_softmax(scores, dim=-1).clamp(max=0.0)
+        best = torch.topk(confidence, min(self._how.breadth, len(ids)), dim=-1)
         children = best.values.shape[1]
-        tokens, scores = ids[best.indices].flatten(), best.values + self._reached[:, None]
+        tokens = ids[best.indices].flatten()
+        reached = (best.values + self._reached[:, None]).flatten()
         self._tokens.append(tokens)
-        self._scores.append(scores.flatten())
+        self._scores.append(reached)
         self._parents.append(self._growing.repeat_interleave(children))
-        self._choose(tokens, scores.flatten(), self._in_beam.repeat_interleave(children))
+        self._choose(tokens, reached, self._in_beam.repeat_interleave(children))
 
     def extend_beam(self) -> None:
-        """Puts the next level on the beam, to be read."""
+        """As `Growth.extend_beam`."""
         start = len(self.beam)
         levels = 1 + (self.beam.tree.levels if self.beam.tree else 0)
         self.beam.branch(self._chosen, self._in_beam, levels=levels)
         self._in_beam = torch.arange(start, len(self.beam), device=self.beam.device)
 
-    def best(self, nodes: int) -> Block:
-        """The best guesses of all levels, at most so many, parents first."""
+    def best(self) -> TreeGuesses:
+        """The best guesses of all levels, parents first."""
         tokens, scores = torch.cat(self._tokens), torch.cat(self._scores)
         parents = torch.cat(self._parents)
         # Of equals the first comes first, so that no parent is left out for its child.
         order = torch.sort(scores, descending=True, stable=True).indices
-        kept = order[:nodes].sort().values
+        kept = order[: self._how.nodes].sort().values
         place = torch.full((len(scores) + 1,), -1, device=kept.device)
         place[kept] = torch.arange(len(kept), device=kept.device)
-        block = Block(device=kept.device)
-        block.branch(tokens[kept], place[parents[kept]], levels=len(self._tokens))
-        return block
+        return TreeGuesses(tokens[kept], place[parents[kept]], torch.cat(self._peaks))
 
     def _choose(self, tokens: Tensor, scores: Tensor, above: Tensor) -> None:
         """The best of a new level, whose parents lie at places of the beam."""
-        best = torch.topk(scores, min(self._breadth, len(scores)))
+        best = torch.topk(scores, min(self._how.breadth, len(scores)))
         self._chosen, self._in_beam = tokens[best.indices], above[best.indices]
         self._growing = self._count + best.indices
         # Not isin, which asks a card for the distinct ones of a longer list.
-        ended = (self._chosen[:, None] == self._end_ids).any(dim=-1)
+        ended = (self._chosen[:, None] == self._how.end_ids).any(dim=-1)
         self._reached = best.values.masked_fill(ended, -torch.inf)
         self._count += len(scores)

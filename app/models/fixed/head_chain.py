@@ -15,6 +15,7 @@ from torch import Tensor
 from app.models.causal_model import Advance
 from app.models.fixed.chain import Chains, ChainShape, as_chain
 from app.models.fixed.head_feed import FeedShape, HeadFeeds, Rotation, feed_pairs
+from app.models.fixed.head_tree import HeadTrees, grow_head_tree
 from app.models.fixed.memory import PlacedLayer
 from app.models.fixed.recorder import Recorder
 from app.models.fixed.room import Room
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class HeadRoom(Room):
-    """The memory of one head session at a time, and the chains that are recorded over it."""
+    """The memory of one head session at a time, and the chains and trees recorded over it."""
 
     def __init__(self, head: LoadedHead, capacity: int, recorder: Recorder | None) -> None:
         super().__init__(1, capacity, head.device, recorder)
         self._head = head
         self.start = torch.zeros((), dtype=torch.long, device=head.device)
-        """How many pairs are held before a chain, []."""
+        """How many pairs are held before any guess, []."""
         self.feature = torch.zeros((1, head.hidden), dtype=head.dtype, device=head.device)
         """What was predicted behind them, [1, hidden]."""
         # A table that grows later must not leave recorded chains without theirs.
@@ -40,6 +41,11 @@ class HeadRoom(Room):
         self.feeds = HeadFeeds(
             head, self.layer, self.rotation, start=self.start, feature=self.feature
         )
+        told = self.start, self.feature
+        self.trees = HeadTrees(
+            partial(grow_head_tree, head, self.layer, self.rotation, *told), recorder
+        )
+        """The trees that go on from what the room was told."""
 
     @property
     def layer(self) -> PlacedLayer:
@@ -77,7 +83,7 @@ class HeadRoom(Room):
         return self.feeds.prepare(shapes, self.recorder, advance)
 
     def tell(self, start: int, feature: Tensor) -> None:
-        """Tells of a chain behind so many pairs, and of the feature [1, hidden] behind them."""
+        """Tells of guesses behind so many pairs, and of the feature [1, hidden] behind them."""
         self.start.fill_(start)
         self.feature.copy_(feature)
 

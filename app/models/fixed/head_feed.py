@@ -40,11 +40,12 @@ def feed_pairs(
     places: Tensor,
     positions: Tensor,
     keys: int,
+    hidden: Tensor | None = None,
 ) -> Tensor:
     """Feeds pairs, ids [n] and features [n, hidden], and predicts the next features [n, hidden].
 
-    They are written at `places` [n], each seeing those up to its own of the first `keys`, and
-    turned by `positions` [n].
+    They are written at `places` [n], each seeing those up to its own of the first `keys`, or those
+    that are not `hidden` [n, keys], and turned by `positions` [n], or all by one, [1].
     """
     module = head.module
     x = module.joined(head.embeddings(ids), features)
@@ -53,7 +54,8 @@ def feed_pairs(
     query, key = rotate(query, cosines, sines), rotate(key, cosines, sines)
     with layer.aim.at(places, keys):
         held = layer.update(key.transpose(0, 1)[None], value.transpose(0, 1)[None])
-    hidden = torch.arange(keys, device=places.device)[None] > places[:, None]
+    if hidden is None:
+        hidden = torch.arange(keys, device=places.device)[None] > places[:, None]
     mask = torch.zeros(hidden.shape, dtype=x.dtype, device=places.device)
     mask.masked_fill_(hidden, float("-inf"))
     return module.feature(x, attend(query, *held, mask=mask, scale=module.scale))
