@@ -110,8 +110,8 @@ def _of_plain(found: RandomMeasured) -> Iterator[RandomFigure]:
         "generate_speed",
         "generate of transformers",
         "tokens/s",
-        "Tokens / seconds of the whole call, the prompt's pass included; greedy, as it comes: a "
-        "cache that grows, nothing compiled.",
+        "Tokens / seconds of the whole call, the prompt's pass included; greedy, as it comes (a "
+        "cache that grows, nothing compiled), but for cuDNN's attention, which nothing here takes.",
         [ratio(one.tokens, one.total) for one in found.generate],
     )
     pairs = zip(found.plain, found.generate, strict=True)

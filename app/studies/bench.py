@@ -16,7 +16,7 @@ from app.models.exhausted import memory_guard
 from app.run.cost import SMALLEST_BUCKET, MethodCosts
 from app.run.events import Progress, RunEvent
 from app.run.preparation import preparation
-from app.run.problems import Cancelled, ContextFull, Problem, release_frames
+from app.run.problems import Cancelled, ContextFull, DoesNotFit, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.settings import Message, RunSettings
 from app.studies.conversation import Conversation
@@ -234,8 +234,8 @@ def _run(
             remembered=False,
             steps=steps,
         )
-    except ContextFull as full:
-        return full.message
+    except (ContextFull, DoesNotFit) as lacking:
+        return lacking.message
     record = RunRecord.of(events)
     if record.outcome == "cancelled":
         raise Cancelled

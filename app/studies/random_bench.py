@@ -134,7 +134,7 @@ def _measured(
     target, draft = pair.target.model, pair.draft.model if pair.draft else None
     conditions = watch([target.device], pair.models)
     conditions.sample()
-    context = max(wanted.prompt, SMALLEST_BUCKET)
+    context = min(max(wanted.prompt, SMALLEST_BUCKET), target.context_length - max(WIDTHS))
     timed = partial(_timings, context=context, report=report, pause=pause)
     passes = timed(target, WIDTHS)
     step = timed(draft, [1]).seconds[1] if draft else None

@@ -141,10 +141,13 @@ class Workbench:
             # Measured before anything is captured for the lanes: it needs more room than they do.
             with freeing("while passes were measured"):
                 maker = with_costs(maker, steps=steps, report=report, pause=pause)
-            with freeing("while passes were captured"):
-                record_passes(maker, report=report, pause=pause)
-            for event in run_events(run, maker, texts, costing=costing, report=report, pause=pause):
-                emit(event)
+            with kept_recordings(pair):  # what was lacking for that may suffice for the lanes
+                with freeing("while passes were captured"):
+                    record_passes(maker, report=report, pause=pause)
+                for event in run_events(
+                    run, maker, texts, costing=costing, report=report, pause=pause
+                ):
+                    emit(event)
 
     def check(self, settings: RunSettings, *, report: Report, pause: Pause) -> None:
         """Loads the pair of these settings. Raises Problem if it could not run them, whatever the

@@ -7,6 +7,7 @@ from recorded import lane_events, record_of, started
 
 from app.cli.asked import bench_ways
 from app.library.prompts_set import Prompt
+from app.models.machine import out_of_memory
 from app.run.events import RunEnded
 from app.run.problems import Cancelled, Problem
 from app.run.settings import Message, RunSettings
@@ -105,6 +106,22 @@ def test_a_run_that_fails_breaks_its_prompt_off_and_no_other():
     planned = plan(PROMPTS, [("ngram", 2)], SETTINGS)
     runs = list(run_bench(Failing(), planned, report=lambda _: None, pause=lambda: None))
     assert runs[0] == BrokenOff("p1 with ngram 2", 0, 1, "NaN.")
+    assert [run.record.settings.prompt for run in runs[1:]] == ["Write: x = 1", "And again."]
+
+
+def test_a_run_that_finds_no_memory_before_it_starts_breaks_its_prompt_off_and_no_other():
+    class Lacking:
+        def run(self, name, settings, *, emit, **how):
+            if name.startswith("p1"):
+                raise out_of_memory("while passes were measured")
+            emit(started(prompt=settings.prompt))
+            for event in lane_events("speculative", [[2]]):
+                emit(event)
+            emit(RunEnded("r", "finished"))
+
+    planned = plan(PROMPTS, [("ngram", 2)], SETTINGS)
+    runs = list(run_bench(Lacking(), planned, report=lambda _: None, pause=lambda: None))
+    assert "exhausted (while passes were measured)" in runs[0].reason
     assert [run.record.settings.prompt for run in runs[1:]] == ["Write: x = 1", "And again."]
 
 

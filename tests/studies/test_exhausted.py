@@ -12,7 +12,7 @@ from app.models import cache, head_session, language_model, loading, warm
 from app.models.exhausted import is_out_of_memory, memory_guard
 from app.run.auditing import Audit
 from app.run.events import LaneEnded, RunEnded
-from app.run.problems import Problem
+from app.run.problems import DoesNotFit, Problem
 from app.run.settings import Sampling
 from app.selftest.tiny_models import write_tiny_pair
 from app.studies import run_costs, run_events, warming, workbench
@@ -158,6 +158,14 @@ def test_a_head_that_finds_no_memory_ends_its_lane(bench, monkeypatch):
     assert events[-1].outcome == "failed"
     assert "exhausted" in events[-1].message
     assert run(bench, method="head")[-1].outcome == "finished"
+
+
+def test_costs_that_a_run_chooses_by_and_that_find_no_memory_are_told_of(bench, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(run_costs, "costs_of", Fails(run_costs.costs_of))
+        with pytest.raises(DoesNotFit, match="while passes were measured"):
+            run(bench, draft_length_policy="best")
+    assert run(bench, draft_length_policy="best")[-1].outcome == "finished"
 
 
 def test_costs_that_find_no_memory_leave_the_run_finished(bench, monkeypatch):

@@ -45,7 +45,8 @@ _RandomDraft = Annotated[
     typer.Option(help="The shape of their draft, or none; else the next smaller one."),
 ]
 _PromptTokens = Annotated[
-    int, typer.Option(help="Tokens before their texts; passes are timed behind as many.")
+    int,
+    typer.Option(help="Tokens before their texts; passes are timed behind as many, at least 256."),
 ]
 _Alpha = Annotated[
     float, typer.Option(help="The chance with which their guesses are kept: simulated.")

@@ -62,8 +62,11 @@ class CaptureStream:
             ):
                 run()
         except BaseException:
-            # One that was ended, where memory did not suffice, gives its own back with the others.
-            (_failed if _end_recording(self.pool) else self._graphs).append(graph)
+            if _end_recording(self.pool):
+                _failed.append(graph)
+                _taken.pop(self.stream.cuda_stream, None)  # it may not be fit for others
+            else:  # memory did not suffice: it gives its own back with the others
+                self._graphs.append(graph)
             _renew_generator()
             self.pool = torch.cuda.graph_pool_handle()
             raise

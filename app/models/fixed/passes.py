@@ -45,7 +45,7 @@ class Passes:
         self.asked = asked
         self._chosen = _Way(mode, reason)
         self._for_now: _Way | None = None
-        """What takes its place until what is kept for a run is let go of."""
+        """What takes its place until something is kept anew."""
         self._notes: list[str] = []
         self.rooms = Rooms()
         self._recorder = recorder
@@ -68,7 +68,7 @@ class Passes:
 
     @property
     def for_now(self) -> bool:
-        """Whether passes are eager only until what is kept for a run is let go of."""
+        """Whether passes are eager only until something is kept anew."""
         return self._for_now is not None
 
     @property
@@ -77,9 +77,7 @@ class Passes:
         return self.asked is None and bool(self._chosen.reason)
 
     def note(self, what: str) -> None:
-        """Has it said what is computed in another way, and why, until what is kept for a run is
-        let go of.
-        """
+        """Has it said what is computed in another way, and why, until something is kept anew."""
         if what not in self._notes:
             self._notes.append(what)
 
@@ -95,8 +93,8 @@ class Passes:
 
     def fall_back(self, reason: str, *, for_now: bool = False) -> None:
         """From now on all passes are eager, also those of sessions that are open; `for_now` until
-        what is kept for a run is let go of. What is recorded in rooms that no one is in is let go
-        of at once.
+        something is kept anew. What is recorded in rooms that no one is in is let go of at once, in
+        the others when they are left.
         """
         self.rooms.clear()
         way = _Way("eager", reason)
@@ -107,10 +105,16 @@ class Passes:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """While it lasts, what is recorded for a session serves those that are opened after it."""
+        """While it lasts, what is recorded for a session serves those that are opened after it.
+        What was lacking before is tried again, now and when it ends.
+        """
+        self._try_again()
         try:
             with self.rooms.kept():
                 yield
         finally:
-            self._notes.clear()
-            self._for_now = None
+            self._try_again()
+
+    def _try_again(self) -> None:
+        self._notes.clear()
+        self._for_now = None

@@ -214,11 +214,13 @@ class Rooms:
     def __init__(self) -> None:
         self._free: list[Room] = []
         self._keepers = 0
+        self._takes_back = False
 
     @contextmanager
     def kept(self) -> Iterator[None]:
         """While it lasts, the room of a session that has ended waits for another session."""
         self._keepers += 1
+        self._takes_back = True
         try:
             yield
         finally:
@@ -227,8 +229,11 @@ class Rooms:
                 self._free.clear()
 
     def clear(self) -> None:
-        """Lets go of those that are free, with all that is recorded in them."""
+        """Lets go of those that are free, with all that is recorded in them, and of the others when
+        they are left, until something is kept anew.
+        """
         self._free.clear()
+        self._takes_back = False
 
     def cache(
         self, capacity: int, layers: tuple[int, ...] | None, make: Callable[[], Room]
@@ -255,7 +260,7 @@ class Rooms:
         return room
 
     def _take_back(self, room: Room) -> None:
-        if self._keepers:
+        if self._keepers and self._takes_back:
             self._free.append(room)
 
 

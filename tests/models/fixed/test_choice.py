@@ -235,6 +235,34 @@ def test_rooms_that_no_one_is_in_go_where_memory_is_short():
         assert free() is None
 
 
+def test_rooms_that_are_left_after_memory_was_short_go_too():
+    passes = Passes("graphs", recorder=Tapes())
+    model = tiny_llama()
+    with passes.kept():
+        session = Session(FixedReader(model, passes), 64)
+        session.prepare(1)
+        room = weakref.ref(session._cache.room)
+        passes.fall_back("no memory", for_now=True)
+        del session
+        assert room() is None
+        with passes.kept():
+            assert passes.said == "captured graphs"  # what was lacking is tried again
+            session = Session(FixedReader(model, passes), 64)
+            room = weakref.ref(session._cache.room)
+            del session
+            assert room() is not None
+    assert room() is None
+
+
+def test_what_was_lacking_outside_of_runs_is_tried_again_in_the_next():
+    passes = Passes("graphs", recorder=Tapes())
+    passes.fall_back("no memory", for_now=True)
+    passes.note("chains one by one")
+    assert passes.said == "eager: no memory"
+    with passes.kept():
+        assert passes.said == "captured graphs"
+
+
 def test_a_pass_that_was_not_recorded_beforehand_is_read_eagerly():
     tapes = Tapes()
     passes = Passes("graphs", recorder=tapes)
