@@ -20,7 +20,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 sys.path.extend(map(str, Path(__file__).resolve().parents[:3]))
 
 import psutil
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 from scripted_engine import ScriptedClient, record_of, run_of
 
@@ -84,9 +84,11 @@ def heartbeat(
 
     client.play(*run_of("a")[:1], LaneStarted(AT), LaneStarted(At("r", "baseline")))
     timers = [_timer(beat, 50), _timer(arrive, 10)]
-    QTimer.singleShot(int(seconds * 1000), QApplication.instance().quit)
+    # A loop of its own: once the application's has been quit, no other goes on in this process.
+    loop = QEventLoop()
+    QTimer.singleShot(int(seconds * 1000), loop.quit)
     window.begin()
-    QApplication.exec()
+    loop.exec()
     for timer in timers:
         timer.stop()
     window.stop_clocks()
