@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from kept_drafts import quiet
 
 from app.decoding.drivers import Sessions
 from app.decoding.proposers import Surroundings, make_proposer
@@ -28,10 +29,6 @@ def exiting_target():
             layer.self_attn.o_proj.weight.mul_(0.2)
             layer.mlp.down_proj.weight.mul_(0.2)
     return model
-
-
-def quiet(done, total):
-    """Is told of what is recorded, and goes on."""
 
 
 def passes_of(mode, tape=Tape):

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-import torch
+from typing import NamedTuple
 
-from app.decoding.contracts import Chain
+import torch
+from torch import Tensor
+
+from app.decoding.contracts import Chain, WholeTree
 from app.decoding.verifiers import make_verifier
 from app.run.settings import Sampling
 
 NEAR = 1e-5
 """How far laws and peaks may differ that passes of different widths stand for."""
+
+
+class Kept(NamedTuple):
+    """A draft as a rule was given it."""
+
+    ids: list[int]
+    parents: list[int] | None
+    """Of a tree: which guess each stands behind."""
+    law: Tensor | None
+    stop: str
+    peaks: Tensor | None
+
+
+def quiet(done: int, total: int) -> None:
+    """Is told of what is recorded, and goes on."""
 
 
 class Watched:
@@ -21,14 +39,19 @@ class Watched:
         self.drafts = []
 
     def verify(self, draft, rows, draws):
+        tree = draft.block.tree
+        parents = None if tree is None else tree.parents.tolist()
         law = None if draft.law is None else draft.law.clone()
         peaks = None if draft.peaks is None else draft.peaks.clone()
-        self.drafts.append((draft.block.tensor().tolist(), law, draft.stop, peaks))
+        ids = draft.block.tensor().tolist()
+        self.drafts.append(Kept(ids, parents, law, draft.stop, peaks))
         return self._rule.verify(draft, rows, draws)
 
 
 class Counted:
-    """A reader that counts the chains which were asked for, and those which were made."""
+    """A reader that counts the chains and trees which were asked for as a whole, and those which
+    were made.
+    """
 
     def __init__(self, reader) -> None:
         self._reader = reader
@@ -36,7 +59,7 @@ class Counted:
 
     def answer(self, request):
         found = self._reader.answer(request)
-        if isinstance(request, Chain):
+        if isinstance(request, Chain | WholeTree):
             self.asked += 1
             self.made += found is not None
         return found
@@ -45,21 +68,24 @@ class Counted:
 def told(repetition):
     """All that was decided, without the seconds."""
     return [
-        (one.index, one.limit, one.limited_by, one.draft_stop, _statuses(one))
+        (one.index, one.limit, one.limited_by, one.nodes, one.draft_stop, _statuses(one))
         for one in repetition.rounds
     ]
 
 
 def _statuses(one):
-    return [(token.id, token.status, token.source) for token in (*one.committed, *one.thrown)]
+    return [
+        (token.id, token.status, token.source, token.tried)
+        for token in (*one.committed, *one.thrown)
+    ]
 
 
 def same_drafts(mine, theirs):
-    for (ids, law, stop, peaks), other in zip(mine, theirs, strict=True):
-        assert (ids, stop) == (other[0], other[2])
-        assert _near(law, other[1])
-        assert _near(peaks, other[3])
-        assert peaks is None or peaks.isfinite().all()
+    for one, other in zip(mine, theirs, strict=True):
+        assert (one.ids, one.parents, one.stop) == (other.ids, other.parents, other.stop)
+        assert _near(one.law, other.law)
+        assert _near(one.peaks, other.peaks)
+        assert one.peaks is None or one.peaks.isfinite().all()
 
 
 def _near(one, other):

@@ -90,6 +90,7 @@ class WholeTree:
     text: Sequence[int]
     levels: int
     how: Growing
+    told: Told
 
 
 class Branched(NamedTuple):

@@ -113,7 +113,7 @@ def _tree(session: Session | PairedSession, wanted: WholeTree) -> TreeGuesses | 
     """The tree of a session that makes any."""
     if not isinstance(session, TreeSession):
         return None
-    return session.tree(wanted.text, wanted.levels, how=wanted.how)
+    return session.tree(wanted.text, wanted.levels, how=wanted.how, told=wanted.told)
 
 
 def run_lane(steps: Steps, reader: Reader, pause: Pause) -> Iterator[LaneEvent]:

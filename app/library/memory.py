@@ -344,7 +344,8 @@ def _chained(plan: Plan) -> int:
 
 def _grown(tree: TreeShape, plan: Plan) -> int:
     """The scores behind one level of a tree, over the target's ids: the levels after it take the
-    same memory.
+    same memory. What is used before each guess, under penalties, is two bytes a token beside them:
+    not counted.
     """
     return tree.breadth * _SCORES_OF_A_LEVEL * plan.target.shape.vocabulary * 4
 

@@ -115,12 +115,12 @@ class ExitSession:
         self, text: Sequence[int], count: int, *, how: Picking, told: Told
     ) -> ChainReading | None:
         """Guesses so many tokens behind the text in one go, as `ChainSession` has it."""
-        unread = self.target.to_feed(text)
-        model, lent = self.target.model, self.target.lend(self._exit.layers)
-        fits = unread <= CHAIN_READS and len(text) + count - 1 <= self._capacity
-        if not (isinstance(model, ChainModel) and fits):
+        model = self.target.model
+        if not isinstance(model, ChainModel) or len(text) + count - 1 > self._capacity:
             return None
-        if not model.holds_chain(lent, len(text), count, how):
+        unread = self.target.to_feed(text)
+        lent = self.target.lend(self._exit.layers)
+        if unread > CHAIN_READS or not model.holds_chain(lent, len(text), count, how):
             return None
         fresh = on_device(text[-unread:], torch.long, self._exit.device)
         found = model.chain(fresh, lent, count, how=how, told=told)
@@ -133,8 +133,9 @@ class ExitSession:
         self, counts: Sequence[int], how: Picking, *, behind: int, advance: Advance
     ) -> None:
         """Prepares chains of these lengths, as `ChainSession` has it."""
-        model, lent = self.target.model, self.target.lend(self._exit.layers)
+        model = self.target.model
         if isinstance(model, ChainModel):
+            lent = self.target.lend(self._exit.layers)
             model.prepare_chain(lent, counts, how, behind=behind, advance=advance)
 
     def _feed(self, lent: LentCache, ids: Tensor, rows: int) -> Tensor:

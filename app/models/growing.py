@@ -1,5 +1,8 @@
 """How trees of guesses are grown from logits without the host, for passes that follow each other by
 themselves: the contract between what chooses and what computes.
+
+`Growing` is a way to grow trees, `Growth` one tree while it grows, `TreeGuesses` what it came to;
+they are to a tree what `Picking` and `ChainGuesses` are to a chain.
 """
 
 from __future__ import annotations
@@ -9,7 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from app.models.picking import Told
+
 if TYPE_CHECKING:
+    import torch
+
     from app.models.block import Block
     from app.models.causal_model import Advance
 
@@ -56,8 +63,14 @@ class Growing(Protocol):
     one serves the other.
     """
 
-    def begin(self) -> Growth:
-        """A tree without guesses."""
+    def none_used(self, device: torch.device) -> Tensor | None:
+        """As `Picking.none_used`."""
+        ...
+
+    def begin(self, used: Tensor | None = None) -> Growth:
+        """A tree without guesses, behind a text that has used these tokens, as `Told.used` has
+        them.
+        """
         ...
 
     def read(self, levels: int) -> int:
@@ -71,7 +84,9 @@ class Growing(Protocol):
 class TreeSession(Protocol):
     """A session that may make whole trees of guesses by itself."""
 
-    def tree(self, text: Sequence[int], levels: int, *, how: Growing) -> TreeGuesses | None:
+    def tree(
+        self, text: Sequence[int], levels: int, *, how: Growing, told: Told
+    ) -> TreeGuesses | None:
         """A tree of so many levels behind the text, each read before the next is made; None where
         they have to be asked for level by level.
         """

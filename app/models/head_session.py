@@ -12,9 +12,9 @@ from app.models.attention import Masks, attend, rotate
 from app.models.block import Block
 from app.models.cache import FixedLayer
 from app.models.causal_model import Advance
-from app.models.fixed.chain import LONGEST, ChainShape
-from app.models.fixed.head_chain import HeadRoom
-from app.models.fixed.head_tree import GrowthShape
+from app.models.fixed.chain import ChainShape
+from app.models.fixed.head_room import HeadRoom
+from app.models.fixed.head_tree import HeadTreeShape
 from app.models.fixed.room import RoomCache
 from app.models.fixed.shapes import keys_between
 from app.models.growing import Growing, TreeGuesses
@@ -84,15 +84,14 @@ class HeadSession(PairsSession):
         """Guesses so many tokens behind the text in one go, as `ChainSession` has it; the text as
         `read` has it.
         """
-        room = self._room
-        if room is None or len(text) + count - 2 > self._capacity:
+        room, end = self._room, len(text) - 1 + count - 1
+        if room is None or end > self._capacity:
             return None
-        shape = ChainShape(count, room.keys(len(text) - 1 + count), how, first=0)
+        shape = ChainShape(count, room.keys(end), how)
         if not room.guesses.holds(shape):
             return None
-        self._begin(text, None, None)
-        room.tell(self._cache.length, self._feature)
-        found = room.guesses.answer(shape, told)
+        self._tell(room, text)
+        found = room.guesses.behind(told, shape)
         block = Block(device=self._head.device)
         block.extend(found.fed)
         return ChainReading(block, found)
@@ -104,35 +103,31 @@ class HeadSession(PairsSession):
         """Records chains of these lengths, as `ChainSession` has it, and how pairs of a text are
         fed before: up to one more than there were guesses.
         """
-        room = self._room
-        if room is None or room.recorder is None:
+        room = self._prepared(max(counts, default=0), behind, advance)
+        if room is None:
             return
-        start, whole = min(behind, self._capacity), room.memory.room
-        self._prepare_feeds(room, max(counts, default=0), start, advance)
         shapes = [
-            ChainShape(count, keys, how, first=0)
+            ChainShape(count, keys, how)
             for count in counts
-            if count <= LONGEST and start + count <= self._capacity + 1
-            for keys in keys_between(start + count, self._capacity + 1, whole)
+            for keys in self._keys(room, behind, count - 1)
         ]
-        failed = room.guesses.prepare(shapes, advance)
-        if failed:
-            self._head.target.passes.note(f"the head's chains one by one: {failed}")
+        self._note("chains one by one", room.guesses.prepare(shapes, advance))
 
     @torch.inference_mode()
-    def tree(self, text: Sequence[int], levels: int, *, how: Growing) -> TreeGuesses | None:
+    def tree(
+        self, text: Sequence[int], levels: int, *, how: Growing, told: Told
+    ) -> TreeGuesses | None:
         """Grows a tree of so many levels behind the text in one go, as `TreeSession` has it; the
         text as `read` has it.
         """
         room, end = self._room, len(text) - 1 + how.read(levels)
         if room is None or end > self._capacity:
             return None
-        shape = GrowthShape(levels, room.keys(end), how)
+        shape = HeadTreeShape(levels, room.keys(end), how)
         if not room.trees.holds(shape):
             return None
-        self._begin(text, None, None)
-        room.tell(self._cache.length, self._feature)
-        return room.trees.answer(shape)
+        self._tell(room, text)
+        return room.trees.behind(told, shape)
 
     @torch.inference_mode()
     def prepare_trees(
@@ -141,29 +136,45 @@ class HeadSession(PairsSession):
         """Records trees of so many levels, as `TreeSession` has it, and how pairs of a text are fed
         before: up to one more than a tree has levels.
         """
-        room = self._room
-        if room is None or room.recorder is None:
+        room = self._prepared(max(levels, default=0), behind, advance)
+        if room is None:
             return
-        start, whole = min(behind, self._capacity), room.memory.room
-        self._prepare_feeds(room, max(levels, default=0), start, advance)
         shapes = [
-            GrowthShape(one, keys, how)
+            HeadTreeShape(one, keys, how)
             for one in levels
-            if one <= LONGEST and start + how.read(one) <= self._capacity
-            for keys in keys_between(start + how.read(one), self._capacity, whole)
+            for keys in self._keys(room, behind, how.read(one))
         ]
-        failed = room.trees.prepare(shapes, advance)
-        if failed:
-            self._head.target.passes.note(f"the head's trees level by level: {failed}")
+        self._note("trees level by level", room.trees.prepare(shapes, advance))
 
-    def _prepare_feeds(self, room: HeadRoom, most: int, start: int, advance: Advance) -> None:
-        """Records how the pairs of a text are fed, up to one more than the most guesses that a
-        round keeps, and tells the room where guesses are tried.
+    def _tell(self, room: HeadRoom, text: Sequence[int]) -> None:
+        """Reads the text, and tells the room where guesses go on."""
+        self._begin(text, None, None)
+        room.tell(self._cache.length, self._feature)
+
+    def _prepared(self, most: int, behind: int, advance: Advance) -> HeadRoom | None:
+        """The room where whole drafts are recorded, told where they are tried; None where none are.
+        How the pairs of a text are fed is recorded already, up to one more than the most guesses
+        that a round keeps.
         """
+        room, start = self._room, min(behind, self._capacity)
+        if room is None or room.recorder is None:
+            return None
         failed = room.prepare_feeds(most + 1, max(start - 1, 0), self._capacity, advance)
-        if failed:
-            self._head.target.passes.note(f"the head's pairs eagerly: {failed}")
+        self._note("pairs eagerly", failed)
         room.tell(start, torch.zeros_like(room.feature))
+        return room
+
+    def _keys(self, room: HeadRoom, behind: int, read: int) -> tuple[int, ...]:
+        """How many keys drafts sum over that feed so many guesses behind so many pairs or more."""
+        start = min(behind, self._capacity) + read
+        if start > self._capacity:
+            return ()
+        return keys_between(start, self._capacity, room.memory.room)
+
+    def _note(self, how: str, failed: str) -> None:
+        """Has it said what the head's own way is, if something could not be recorded."""
+        if failed:
+            self._head.target.passes.note(f"the head's {how}: {failed}")
 
     @property
     def _room(self) -> HeadRoom | None:

@@ -28,10 +28,10 @@ class Picked(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What guesses depend on beside logits, as it is before the first of a chain is made."""
+    """What guesses depend on beside logits, as it is before the first of a draft is made."""
 
     draws: Sequence[float] = ()
-    """One for each guess, in (0, 1); none where nothing is drawn."""
+    """One for each guess of a chain, in (0, 1); none where nothing is drawn."""
     used: Tensor | None = None
     """Which of the target's tokens the text has seen, and which were written in it: [2, width], on
     the device. None where no guess depends on that, or none has been.

@@ -121,14 +121,12 @@ class Session:
         """Guesses so many tokens behind the text in one go, as `ChainSession` has it."""
         if not isinstance(self._model, ChainModel) or self._keeps_features or not text:
             return None
-        self._reconcile(text)
         fits = len(text) + count - 1 <= self._capacity
         if not (fits and self._model.holds_chain(self._cache, len(text), count, how)):
             return None
-        if len(text) - self._settled > CHAIN_READS:
+        if self.unread(text) > CHAIN_READS:
             self.read(text, rows=1, upto=len(text) - CHAIN_READS)
-        self._crop(min(self._settled, len(text) - 1))
-        fresh = on_device(text[self._settled :], torch.long, self._model.device)
+        fresh = on_device(text[-self.to_feed(text) :], torch.long, self._model.device)
         found = self._model.chain(fresh, self._cache, count, how=how, told=told)
         self._settled, self._block_fed = len(text), count - 1
         self._block = block = Block(device=self._model.device)

@@ -20,9 +20,9 @@ from app.run.cost import CostKey, PassCosts
 from app.run.events import Progress
 from app.run.methods import Drafter
 from app.run.tree_shape import TreeShape
-from app.studies.chain_times import ChainAsked, TreeAsked
 from app.studies.head_steps import StepTimes
 from app.studies.passes import Pause, Timings, passes_of, reached, time_passes
+from app.studies.whole_times import WholeAsked
 
 SHORTEST = 8
 """Draft lengths up to this one are costed always, so that a best one can be told."""
@@ -41,8 +41,7 @@ def costs_of(
     drafter: Drafter,
     early_exit: EarlyExit | None = None,
     shape: TreeShape | None = None,
-    chain: ChainAsked | None = None,
-    tree: TreeAsked | None = None,
+    whole: WholeAsked | None = None,
     steps: StepTimes | None = None,
     seen: float | None = None,
     keep: bool = True,
@@ -52,8 +51,8 @@ def costs_of(
     """What passes of the target cost up to this draft length, and a step of what guesses (of
     `early_exit`, if it is that), behind a context of this many tokens (a bucket). Where guesses
     branch, `shape` says how many rows a draft has, and a step of the head is one of a whole level.
-    A step is a guess of such a `chain`, or a level of such a `tree`, where guesses are made so.
-    `steps` are those that were measured for the same study before.
+    Where guesses are made as such a `whole`, a step is one of its guesses or levels. `steps` are
+    those that were measured for the same study before.
 
     `seen` are the seconds that single passes of the target took just now: a machine that has become
     faster or slower since costs were kept is measured anew. Not to `keep` what is measured is for a
@@ -71,15 +70,13 @@ def costs_of(
     step, steps = None, steps or StepTimes()
     if pair.draft is not None and drafter == "model":
         draft = pair.draft.model
-        if chain is not None:
-            step = steps.of_model(draft, chain, context=context, pause=pause)
+        if whole is not None:
+            step = steps.of_model(draft, whole, context=context, pause=pause)
         step = step or timings(draft, [1]).seconds[1]
     beside = early_exit or pair.beside(drafter)
     if beside is not None:
         breadth = shape.breadth if shape is not None else 0
-        step = steps.of(
-            beside, context=context, pause=pause, breadth=breadth, chain=chain, tree=tree
-        )
+        step = steps.of(beside, context=context, pause=pause, breadth=breadth, whole=whole)
     asked = beside or pair.drafter(drafter)
     key = cost_key(target, context)
     return PassCosts(

@@ -16,8 +16,8 @@ from app.models.block import Block
 from app.models.language_model import LanguageModel
 from app.models.paired_session import Beside, PairedSession
 from app.models.session import MAX_CHUNK
-from app.studies.chain_times import ChainAsked, TreeAsked, time_chains, time_trees
 from app.studies.passes import opened_behind
+from app.studies.whole_times import TreeAsked, WholeAsked, time_whole
 
 _STEPS = 24
 """Guesses behind the median, after one that only warms up."""
@@ -32,12 +32,11 @@ def time_steps(
     context: int,
     pause: Callable[[], None],
     breadth: int = 0,
-    chain: ChainAsked | None = None,
-    tree: TreeAsked | None = None,
+    whole: WholeAsked | None = None,
 ) -> float:
     """Median seconds of one more guess, its choice included, behind a context of so many tokens;
     with a `breadth` of one more level of guesses that branch. Where guesses are made as such a
-    `chain` or `tree`, of one of its guesses or levels.
+    `whole`, of one of its guesses or levels.
 
     Raises Cancelled when `pause` does, Problem if memory does not suffice.
     """
@@ -50,16 +49,13 @@ def time_steps(
         session.read(text, rows=1, upto=upto)
     steps = _LEVELS if breadth else _STEPS
     # The first read has no guess, each of the steps + 1 behind it feeds those of the one before.
-    read = max((steps + 1) * max(breadth, 1), tree.how.read(tree.levels) if tree else 0)
+    grown = whole.how.read(whole.length) if isinstance(whole, TreeAsked) else 0
+    read = max((steps + 1) * max(breadth, 1), grown)
     beside = head.open(session, length + read)
-    if chain is not None:
-        at_once = time_chains(beside, text, chain, clock=clock, pause=pause)
-        if at_once is not None:
-            return at_once
-    if tree is not None:
-        at_once = time_trees(beside, text, tree, clock=clock, pause=pause)
-        if at_once is not None:
-            return at_once
+    if whole is not None:
+        found = time_whole(beside, text, whole, clock=clock, pause=pause)
+        if found is not None:
+            return found
     step_once = stepper(head, beside, text, breadth=breadth)
     taken = []
     for step in range(steps + 2):
@@ -78,7 +74,7 @@ class StepTimes:
     """Steps as they were measured, each once: for a study of many runs with one pair."""
 
     def __init__(self) -> None:
-        self._taken: dict[tuple[str, int, int, ChainAsked | TreeAsked | None], float] = {}
+        self._taken: dict[tuple[str, int, int, WholeAsked | None], float] = {}
 
     def of(
         self,
@@ -87,26 +83,25 @@ class StepTimes:
         context: int,
         pause: Callable[[], None],
         breadth: int = 0,
-        chain: ChainAsked | None = None,
-        tree: TreeAsked | None = None,
+        whole: WholeAsked | None = None,
     ) -> float:
         """As `time_steps`, the first time that it is asked."""
-        key = (beside.name, context, breadth, chain or tree)
+        key = (beside.name, context, breadth, whole)
         if key not in self._taken:
             self._taken[key] = time_steps(
-                beside, context=context, pause=pause, breadth=breadth, chain=chain, tree=tree
+                beside, context=context, pause=pause, breadth=breadth, whole=whole
             )
         return self._taken[key]
 
     def of_model(
-        self, draft: LanguageModel, chain: ChainAsked, *, context: int, pause: Callable[[], None]
+        self, draft: LanguageModel, whole: WholeAsked, *, context: int, pause: Callable[[], None]
     ) -> float | None:
-        """Seconds of a guess of a draft model's chain behind a context of so many tokens, the first
-        time that it is asked; None where it makes none.
+        """Seconds of a guess of a draft that a draft model makes as a whole, behind a context of so
+        many tokens, the first time that it is asked; None where it makes none.
         """
-        key = (cost_name(draft), context, 0, chain)
+        key = (cost_name(draft), context, 0, whole)
         if key not in self._taken:
-            found = time_model_chains(draft, chain, context=context, pause=pause)
+            found = time_model_whole(draft, whole, context=context, pause=pause)
             if found is None:
                 return None
             self._taken[key] = found
@@ -118,14 +113,14 @@ def cost_name(draft: LanguageModel) -> str:
     return f"{draft.folder}, {draft.precision}, {draft.device}"
 
 
-def time_model_chains(
-    draft: LanguageModel, chain: ChainAsked, *, context: int, pause: Callable[[], None]
+def time_model_whole(
+    draft: LanguageModel, whole: WholeAsked, *, context: int, pause: Callable[[], None]
 ) -> float | None:
-    """As `time_chains`, behind a context of so many tokens that the draft model reads first."""
-    length = max(min(context, draft.context_length - chain.guesses), 1)
+    """As `time_whole`, behind a context of so many tokens that the draft model reads first."""
+    length = max(min(context, draft.context_length - whole.length), 1)
     text = [(7 * place) % draft.rows for place in range(length)]
-    session = opened_behind(draft, text, [chain.guesses], pause=pause)
-    return time_chains(session, text, chain, clock=clock_for(draft.device), pause=pause)
+    session = opened_behind(draft, text, [whole.length], pause=pause)
+    return time_whole(session, text, whole, clock=clock_for(draft.device), pause=pause)
 
 
 def stepper(

@@ -94,16 +94,14 @@ class LaneMaker:
             yield event
 
     @property
-    def chains(self) -> Chained | None:
-        """What whole chains of guesses the run asks a session for; None where it asks for none."""
-        proposer = self._proposer(At("chains", "speculative"), prompt=())
+    def whole(self) -> Chained | Branched | None:
+        """What chains or trees of guesses the run asks a session for as a whole; None where it asks
+        for none.
+        """
+        proposer = self._proposer(At("whole", "speculative"), prompt=())
+        if isinstance(proposer, AsksForTrees):
+            return proposer.trees
         return proposer.chains if isinstance(proposer, AsksForChains) else None
-
-    @property
-    def trees(self) -> Branched | None:
-        """What whole trees of guesses the run asks a session for; None where it asks for none."""
-        proposer = self._proposer(At("trees", "speculative"), prompt=())
-        return proposer.trees if isinstance(proposer, AsksForTrees) else None
 
     def check(self) -> None:
         """Raises Problem now for a method or a rule that could not be made later."""

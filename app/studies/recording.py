@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from app.decoding.contracts import Role
+from app.decoding.contracts import Branched, Chained, Role
 from app.decoding.drivers import Sessions
 from app.models.pair import LoadedPair
 from app.run.events import At, LaneName, Progress
@@ -70,32 +70,25 @@ def record_lane(
     prompts = maker.sessions.prompts
     for role, rows in _rows(maker, speculates=speculates).items():
         sessions.prepare(role, rows, behind=len(prompts[role]) - 1, advance=advance)
-    chains = maker.chains if speculates else None
-    if chains is not None:
-        sessions.prepare_chain(
-            chains.role,
-            chain_lengths(maker.settings, chains.longest),
-            chains.how,
-            behind=len(prompts[chains.role]) - 1,
-            advance=advance,
-        )
-    trees = maker.trees if speculates else None
-    if trees is not None:
-        sessions.prepare_trees(
-            trees.role,
-            chain_lengths(maker.settings, None),
-            trees.how,
-            behind=len(prompts[trees.role]) - 1,
-            advance=advance,
-        )
+    whole = maker.whole if speculates else None
+    if whole is None:
+        return
+    lengths = whole_lengths(maker.settings, whole)
+    behind = len(prompts[whole.role]) - 1
+    if isinstance(whole, Branched):
+        sessions.prepare_trees(whole.role, lengths, whole.how, behind=behind, advance=advance)
+    else:
+        sessions.prepare_chain(whole.role, lengths, whole.how, behind=behind, advance=advance)
 
 
-def chain_lengths(settings: RunSettings, longest: int | None) -> tuple[int, ...]:
-    """How many guesses a run asks for at once, or levels of a tree: the draft length, or any up to
-    it where a policy chooses. What is left of a text at its end may be fewer; those are asked for
-    one by one.
+def whole_lengths(settings: RunSettings, whole: Chained | Branched) -> tuple[int, ...]:
+    """How many guesses of a chain a run asks for as a whole, or levels of a tree: the draft length,
+    or any up to it where a policy chooses. What is left of a text at its end may be less: then each
+    guess, or level, is asked for alone.
     """
-    most = settings.draft_length if longest is None else min(settings.draft_length, longest)
+    most = settings.draft_length
+    if isinstance(whole, Chained) and whole.longest is not None:
+        most = min(most, whole.longest)
     if settings.draft_length_policy == "fixed":
         return (most,) if most else ()
     return tuple(range(1, most + 1))

@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from statistics import median
 
+from app.decoding.contracts import Branched
 from app.models.exhausted import memory_guard
 from app.run.cost import PassCosts, bucket_of
 from app.run.events import PassesCosted, Progress
 from app.run.problems import Cancelled, Problem, release_frames
 from app.run.record import RunRecord
 from app.run.tree_shape import tree_shape
-from app.studies.chain_times import ChainAsked, TreeAsked
 from app.studies.costing import costs_of
 from app.studies.head_steps import StepTimes
 from app.studies.lanes import LaneMaker
-from app.studies.recording import chain_lengths
+from app.studies.recording import whole_lengths
+from app.studies.whole_times import ChainAsked, TreeAsked, WholeAsked
 
 Report = Callable[[Progress], None]
 Pause = Callable[[], None]
@@ -75,8 +76,6 @@ def lane_costs(
     """The costs of this maker's own method, as `costs_of` has them, by what guesses in its lanes
     and how wide its passes are.
     """
-    chains, trees = maker.chains, maker.trees
-    lengths = chain_lengths(maker.settings, chains.longest if chains else None)
     return costs_of(
         maker.pair,
         maker.settings.draft_length,
@@ -84,14 +83,24 @@ def lane_costs(
         drafter=maker.drafter,
         early_exit=maker.early_exit,
         shape=tree_shape(maker.settings),
-        chain=ChainAsked(chains.how, lengths[-1]) if chains and lengths else None,
-        tree=TreeAsked(trees.how, lengths[-1]) if trees and lengths else None,
+        whole=_whole_asked(maker),
         steps=steps,
         seen=seen,
         keep=keep,
         report=report,
         pause=pause,
     )
+
+
+def _whole_asked(maker: LaneMaker) -> WholeAsked | None:
+    """The longest of the whole drafts that the run asks for; None where it asks for none."""
+    whole = maker.whole
+    lengths = whole_lengths(maker.settings, whole) if whole else ()
+    if not whole or not lengths:
+        return None
+    if isinstance(whole, Branched):
+        return TreeAsked(whole.how, lengths[-1])
+    return ChainAsked(whole.how, lengths[-1])
 
 
 def _single_pass(record: RunRecord) -> float | None:

@@ -198,7 +198,7 @@ def test_vocabularies_of_other_widths_guess_the_same(width, shared, sampling):
     same_drafts(made, drafts)
     assert told(found) == told(alone)
     assert reader.made > 3
-    laws = [law for _, law, *_ in made if law is not None]
+    laws = [one.law for one in made if one.law is not None]
     assert all(law.shape[-1] == 64 and not law[:, shared:].any() for law in laws)
 
 
@@ -210,7 +210,7 @@ def test_a_draft_ends_at_the_end_of_the_text_as_it_does_one_by_one(pair, mode):
     found, made, reader = texts(mode, *pair, chained=True, **wanted)
     same_drafts(made, drafts)
     assert told(found) == told(alone)
-    assert any(stop == "end of text" and len(ids) < 6 for ids, _, stop, _ in made)
+    assert any(one.stop == "end of text" and len(one.ids) < 6 for one in made)
     assert reader.made
 
 

@@ -16,9 +16,8 @@ from first_layers import (
     exiting_target,
     passes_of,
     proposer_of,
-    quiet,
 )
-from kept_drafts import NEAR, Counted, Watched, same_drafts, told
+from kept_drafts import NEAR, Counted, Watched, quiet, same_drafts, told
 
 from app.run.identities import violations
 from app.run.problems import Cancelled

@@ -11,7 +11,7 @@ from itertools import accumulate
 import pytest
 import torch
 import whole_lanes
-from kept_drafts import NEAR, Counted, Watched, same_drafts, told
+from kept_drafts import NEAR, Counted, Watched, quiet, same_drafts, told
 from transformers import (
     RepetitionPenaltyLogitsProcessor,
     TemperatureLogitsWarper,
@@ -42,10 +42,6 @@ SAMPLINGS = pytest.mark.parametrize("sampling", [GREEDY, DRAWN], ids=["greedy", 
 MODES = pytest.mark.parametrize("mode", ["fixed", "taped"])
 PROMPT = [3, 1, 4, 1, 5]
 COUNT = 5
-
-
-def quiet(done, total):
-    pass
 
 
 @pytest.fixture(scope="module")

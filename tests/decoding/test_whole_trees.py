@@ -11,20 +11,21 @@ from functools import partial
 
 import pytest
 import torch
+from kept_drafts import NEAR, Counted, Watched, quiet, same_drafts, told
 
-from app.decoding.contracts import Read, WholeTree
 from app.decoding.drivers import Sessions
 from app.decoding.proposers.draft_head import HeadSetup
 from app.decoding.proposers.grown_tree import TreeGrowing
 from app.decoding.proposers.head_tree import HeadTree
-from app.decoding.verifiers import make_verifier
+from app.decoding.sampling import Penalties
 from app.library.head_folder import check_head
 from app.models.block import Block
 from app.models.fixed.head_feed import feed_pairs
-from app.models.fixed.head_tree import GrowthShape, grow_head_tree
+from app.models.fixed.head_tree import HeadTreeShape, grow_head_tree
 from app.models.fixed.passes import Passes
 from app.models.growing import TreeGuesses
 from app.models.loaded_head import LoadedHead
+from app.models.picking import Told
 from app.run.identities import violations
 from app.run.settings import Sampling
 from published_heads import HIDDEN, first_version, third_version
@@ -33,44 +34,8 @@ from toys import FakeClock, make_lane, run, tiny_head, tiny_llama
 
 PROMPT = [3, 1, 4, 1, 5]
 CAPACITY = 120
-NEAR = 1e-5
 SHAPES = [(1, 9, 3), (2, 6, 2), (4, 9, 3), (6, 20, 4)]
 """Levels, most guesses, and breadth."""
-
-
-def quiet(done: int, total: int) -> None:
-    pass
-
-
-class Watched:
-    """A rule that keeps every tree that it was given."""
-
-    def __init__(self, sampling: Sampling) -> None:
-        self._rule = make_verifier("exact", sampling)
-        self.name = self._rule.name
-        self.trees = []
-
-    def verify(self, draft, rows, draws):
-        if len(draft):
-            block = draft.block
-            self.trees.append((block.tensor().tolist(), block.tree.parents.tolist(), draft.peaks))
-        return self._rule.verify(draft, rows, draws)
-
-
-class Counted:
-    """A reader that counts whole trees asked for, those made, and the head's passes."""
-
-    def __init__(self, reader) -> None:
-        self._reader = reader
-        self.asked = self.made = self.passes = 0
-
-    def answer(self, request):
-        found = self._reader.answer(request)
-        if isinstance(request, WholeTree):
-            self.asked += 1
-            self.made += found is not None
-        self.passes += isinstance(request, Read) and request.role == "head"
-        return found
 
 
 def proposer_of(head, *, nodes=9, breadth=3, at_once=True, sampling=Sampling(), end_ids=()):
@@ -112,31 +77,12 @@ def grown(mode, head, *, levels, sampling=Sampling(), tokens=40, **tree):
     )
     found = run(lane, reader)
     assert violations(found) == []
-    return found, rule.trees, reader
+    return found, rule.drafts, reader
 
 
 def same_trees(mine, theirs):
-    assert len(mine) == len(theirs) > 3
-    for (ids, parents, peaks), (other_ids, other_parents, other_peaks) in zip(
-        mine, theirs, strict=True
-    ):
-        assert ids == other_ids
-        assert parents == other_parents
-        assert torch.allclose(peaks, other_peaks, rtol=NEAR, atol=NEAR)
-
-
-def told(repetition):
-    """All that was decided, without the seconds."""
-    return [
-        (
-            one.index,
-            one.limit,
-            one.nodes,
-            one.draft_stop,
-            [(token.id, token.status, token.tried) for token in (*one.committed, *one.thrown)],
-        )
-        for one in repetition.rounds
-    ]
+    same_drafts(mine, theirs)
+    assert sum(1 for one in mine if one.parents) > 3
 
 
 def kinds_of_head(kind: str, folder, seed: int = 1):
@@ -195,7 +141,7 @@ def test_nothing_grows_behind_an_end_of_text(head, mode):
     same_trees(made, trees)
     assert told(found) == told(alone)
     assert reader.made
-    at_ends = [(ids, parents) for ids, parents, _ in made if set(ids) & set(ends)]
+    at_ends = [(one.ids, one.parents) for one in made if set(one.ids) & set(ends)]
     assert at_ends
     for ids, parents in at_ends:
         assert not any(above >= 0 and ids[above] in ends for above in parents)
@@ -210,12 +156,12 @@ def test_a_replayed_tree_is_bit_for_bit_what_its_operations_make(head):
     for new in ([9], [2, 6], [5, 3, 5, 8], [7]):
         mine.target.read(text[:-1], rows=1)
         before = tapes.replayed
-        found = mine.tree(text, 4, how=how)
+        found = mine.tree(text, 4, how=how, told=Told())
         assert tapes.replayed == before + 2  # a feed, and a tree
         room = mine._room
-        shape = GrowthShape(4, room.keys(len(text) - 1 + how.read(4)), how)
+        shape = HeadTreeShape(4, room.keys(len(text) - 1 + how.read(4)), how)
         told = head, room.layer, room.rotation, room.start, room.feature
-        for one, other in zip(found, grow_head_tree(*told, shape), strict=True):
+        for one, other in zip(found, grow_head_tree(*told, shape, None), strict=True):
             assert torch.equal(one, other)
         assert mine.held == len(text)
         text += new
@@ -235,7 +181,7 @@ def test_a_session_goes_on_from_a_tree_whatever_the_text_says_next(head, mode):
         for session in (mine, plain):
             session.target.read(text[:-1], rows=1)
         expected = level_by_level(plain, text, 3, how)
-        for one, other in zip(mine.tree(text, 3, how=how), expected, strict=True):
+        for one, other in zip(mine.tree(text, 3, how=how, told=Told()), expected, strict=True):
             assert torch.allclose(one, other, rtol=NEAR, atol=NEAR)
         again = level_by_level(mine, text, 3, how)
         assert again.ids.tolist() == expected.ids.tolist()
@@ -257,8 +203,11 @@ def test_each_guess_is_read_as_if_its_own_way_were_the_text(head):
     class Noted:
         """Trees that note the logits they are given."""
 
-        def begin(self):
-            tree = how.begin()
+        def none_used(self, device):
+            return None
+
+        def begin(self, used):
+            tree = how.begin(used)
             grow = tree.grow
 
             def noted(logits):
@@ -274,7 +223,7 @@ def test_each_guess_is_read_as_if_its_own_way_were_the_text(head):
     both, _ = beside("fixed", head)
     mine = both._sessions["head"]
     mine.target.read(PROMPT[:-1], rows=1)
-    mine.tree(PROMPT, 4, how=Noted())
+    mine.tree(PROMPT, 4, how=Noted(), told=Told())
     both, _ = beside("eager", head)
     plain = both._sessions["head"]
     plain.target.read(PROMPT[:-1], rows=1)
@@ -304,16 +253,61 @@ def test_a_pair_sees_what_is_not_hidden(head):
     assert not torch.allclose(feed_pairs(*told, **fed, keys=6, hidden=last.roll(1, 1)), causal)
 
 
-@pytest.mark.parametrize(
-    "changes", [{"at_once": False}, {"sampling": Sampling(repetition_penalty=1.2)}]
-)
-def test_what_needs_every_level_before_the_next_asks_for_no_tree(head, changes):
-    assert proposer_of(head, **changes).trees is None
-    alone, trees, _ = grown("eager", head, levels=3, **{**changes, "at_once": False})
-    found, made, reader = grown("fixed", head, levels=3, **changes)
+def test_where_none_are_made_no_tree_is_asked_for(head):
+    assert proposer_of(head, at_once=False).trees is None
+    alone, trees, _ = grown("eager", head, levels=3, at_once=False)
+    found, made, reader = grown("fixed", head, levels=3, at_once=False)
     assert reader.asked == 0
     same_trees(made, trees)
     assert told(found) == told(alone)
+
+
+PENALISED = [
+    Sampling(repetition_penalty=1.4, presence_penalty=0.6),
+    Sampling(temperature=0.9, repetition_penalty=0.8, presence_penalty=-0.5, seed=4),
+]
+
+
+@pytest.mark.parametrize("kind", ["own", "eagle-3"])  # the latter guesses some tokens only
+@pytest.mark.parametrize("sampling", PENALISED)
+@pytest.mark.parametrize("mode", ["fixed", "taped"])
+def test_under_penalties_trees_and_texts_are_those_of_level_by_level(
+    mode, sampling, kind, tmp_path
+):
+    head = kinds_of_head(kind, tmp_path)
+    tree = {"levels": 4, "nodes": 12, "breadth": 3, "sampling": sampling}
+    alone, trees, _ = grown("eager", head, at_once=False, **tree)
+    found, made, reader = grown(mode, head, **tree)
+    same_trees(made, trees)
+    assert told(found) == told(alone)
+    assert reader.made > 3
+    tree["sampling"] = Sampling(temperature=sampling.temperature, seed=sampling.seed)
+    _, others, _ = grown("eager", head, at_once=False, **tree)
+    assert [one.ids for one in others] != [one.ids for one in made]
+
+
+@pytest.mark.parametrize("sampling", PENALISED)
+def test_each_guess_is_penalised_by_the_text_and_its_own_way(sampling):
+    # As the target's rows are: what was seen, and what was written behind a prompt of two.
+    width, breadth, text = 30, 3, [4, 9, 7]
+    ids = torch.arange(0, width, 2)
+    spread = {"ids": ids, "nodes": 60, "breadth": breadth, "end_ids": ()}
+    tree = TreeGrowing.of(**spread, sampling=sampling, width=width).begin(
+        Penalties(sampling, 2).used(text, width, ids.device)
+    )
+    plain, chance = TreeGrowing.of(**spread).begin(), torch.Generator().manual_seed(5)
+    for level in range(4):
+        if level:
+            tree.extend_beam()
+            plain.extend_beam()
+        logits = 2.0 * torch.randn(tree.width, len(ids), generator=chance)
+        whole = torch.full((tree.width, width), -torch.inf)
+        whole[:, ids] = logits
+        plain.grow(Penalties(sampling, 2).apply(whole, text, plain.beam)[:, ids])
+        tree.grow(logits)
+    for one, other in zip(tree.best(), plain.best(), strict=True):
+        assert torch.equal(one, other)
+    assert len({int(token) for token in tree.best().ids}) > 5
 
 
 @pytest.mark.parametrize("mode", ["fixed", "taped"])
@@ -323,9 +317,9 @@ def test_a_tree_for_which_there_is_no_room_is_not_grown(head, mode):
     both.prepare_trees("head", [4, 40], how, behind=0, advance=quiet)
     mine, text = both._sessions["head"], [*range(12)]
     mine.target.read(text, rows=1)
-    assert mine.tree(text, 4, how=how) is not None
-    assert mine.tree([*text, 12], 4, how=how) is None
-    assert mine.tree(text[:4], 40, how=how) is None
+    assert mine.tree(text, 4, how=how, told=Told()) is not None
+    assert mine.tree([*text, 12], 4, how=how, told=Told()) is None
+    assert mine.tree(text[:4], 40, how=how, told=Told()) is None
 
 
 def test_levels_that_were_not_recorded_are_read_one_by_one(head):
@@ -335,11 +329,28 @@ def test_levels_that_were_not_recorded_are_read_one_by_one(head):
     mine = both._sessions["head"]
     mine.target.read(PROMPT[:-1], rows=1)
     recorded = tapes.recorded
-    assert mine.tree(PROMPT, 2, how=how) is None
-    assert mine.tree(PROMPT, 3, how=how) is not None
+    assert mine.tree(PROMPT, 2, how=how, told=Told()) is None
+    assert mine.tree(PROMPT, 3, how=how, told=Told()) is not None
     both.prepare_trees("head", [2, 3], how, behind=0, advance=quiet)
     assert tapes.recorded == recorded + 1
-    assert mine.tree(PROMPT, 2, how=how) is not None
+    assert mine.tree(PROMPT, 2, how=how, told=Told()) is not None
+
+
+def test_a_room_that_forgets_computes_what_it_had_recorded(head):
+    both, tapes = beside("taped", head)
+    how = proposer_of(head).trees.how
+    both.prepare_trees("head", [3], how, behind=0, advance=quiet)
+    mine = both._sessions["head"]
+    mine.target.read(PROMPT[:-1], rows=1)
+    before = mine.tree(PROMPT, 3, how=how, told=Told())
+    replayed, room = tapes.replayed, mine._room
+    assert replayed == 2  # a feed, and a tree
+    room.forget()
+    for one, other in zip(mine.tree(PROMPT, 3, how=how, told=Told()), before, strict=True):
+        assert torch.allclose(one, other, rtol=NEAR, atol=NEAR)
+    assert tapes.replayed == replayed
+    assert room.recorder is None
+    assert not any(room._all_recorded)
 
 
 def test_trees_of_equal_sizes_and_ends_share_a_recording(head):
@@ -383,7 +394,7 @@ def test_trees_grow_level_by_level_where_none_could_be_recorded():
     assert reader.asked > reader.made == 0
     assert tapes.replayed > 3  # how pairs of a text are fed
     alone, trees, _ = grown("eager", head, at_once=False, levels=4)
-    same_trees(rule.trees, trees)
+    same_trees(rule.drafts, trees)
     assert told(found) == told(alone)
 
 
@@ -395,9 +406,9 @@ def test_passes_that_become_eager_grow_no_whole_trees_any_more(mode):
     both.prepare_trees("head", [3], how, behind=0, advance=quiet)
     mine = both._sessions["head"]
     mine.target.read(PROMPT[:-1], rows=1)
-    before = mine.tree(PROMPT, 3, how=how)
+    before = mine.tree(PROMPT, 3, how=how, told=Told())
     head.target.passes.fall_back("a test")
-    assert mine.tree(PROMPT, 3, how=how) is None
+    assert mine.tree(PROMPT, 3, how=how, told=Told()) is None
     again = level_by_level(mine, PROMPT, 3, how)
     assert again.ids.tolist() == before.ids.tolist()
 
@@ -445,7 +456,7 @@ def test_nothing_of_a_tree_is_held_once_its_session_is_gone():
         both.prepare_trees("head", [3], how, behind=0, advance=quiet)
         room = weakref.ref(both._sessions["head"]._room)
         both._sessions["target"].read(PROMPT[:-1], rows=1)
-        assert both._sessions["head"].tree(PROMPT, 3, how=how) is not None
+        assert both._sessions["head"].tree(PROMPT, 3, how=how, told=Told()) is not None
         assert room() is not None
         both = None
         assert room() is None

@@ -22,7 +22,11 @@ pytestmark = [
 ]
 
 CARD = torch.device("cuda")
-SAMPLINGS = [Sampling(), Sampling(temperature=0.8, top_p=0.9, seed=3)]
+SAMPLINGS = [
+    Sampling(),
+    Sampling(temperature=0.8, top_p=0.9, seed=3),
+    Sampling(repetition_penalty=1.3, presence_penalty=0.4),
+]
 SHAPES = [(1, 8, 3), (3, 8, 3), (6, 60, 10)]
 """Levels, most guesses, and breadth."""
 

@@ -20,9 +20,8 @@ from first_layers import (
     greedily,
     passes_of,
     proposer_of,
-    quiet,
 )
-from kept_drafts import NEAR
+from kept_drafts import NEAR, quiet
 
 from app.library.preflight import check
 from app.models.block import Block

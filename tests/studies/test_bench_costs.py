@@ -29,7 +29,7 @@ def priced(monkeypatch, tmp_path):
         price = 0.25 if "disturbed" in model.name else 1.0
         return Timings({width: price * width for width in widths}, 9)
 
-    def steps(beside, *, context, pause, breadth=0, chain=None, tree=None):
+    def steps(beside, *, context, pause, breadth=0, whole=None):
         measured.append(("steps", beside.name, context, breadth))
         if isinstance(beside, EarlyExit):
             return 0.5

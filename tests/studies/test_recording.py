@@ -297,10 +297,10 @@ def test_a_guess_costs_its_share_of_a_chain(taped, tiny, monkeypatch, method):
     asked = []
 
     def told(session, text, wanted, **_):
-        asked.append(wanted.guesses)
+        asked.append(wanted.length)
         return 0.125
 
-    monkeypatch.setattr(head_steps, "time_chains", told)
+    monkeypatch.setattr(head_steps, "time_whole", told)
     settings = tiny(method=method, max_new_tokens=8, draft_length=3)
     assert ran(bench, settings).costs.draft_step == 0.125
     assert asked == [3]
@@ -314,10 +314,10 @@ def test_a_level_costs_its_share_of_a_tree(taped, tiny, monkeypatch):
     asked = []
 
     def told(session, text, wanted, **_):
-        asked.append(wanted.levels)
+        asked.append(wanted.length)
         return 0.125
 
-    monkeypatch.setattr(head_steps, "time_trees", told)
+    monkeypatch.setattr(head_steps, "time_whole", told)
     settings = tiny(method="head-tree", max_new_tokens=8, draft_length=3)
     assert ran(bench, settings).costs.draft_step == 0.125
     assert asked == [3]

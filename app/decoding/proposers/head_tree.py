@@ -16,6 +16,7 @@ from app.decoding.proposers.one_by_one import catch_up
 from app.decoding.sampling import Penalties
 from app.models.block import Block
 from app.models.growing import TreeGuesses
+from app.models.picking import Told
 from app.models.session import Reading
 
 
@@ -30,15 +31,20 @@ class HeadTree:
         """
         self._setup = setup
         self._penalties = Penalties(setup.sampling, setup.prompt_length)
-        self._how = TreeGrowing.of(setup.ids, nodes=nodes, breadth=breadth, end_ids=setup.end_ids)
-        self._at_once = at_once and not self._penalties.active
+        self._how = TreeGrowing.of(
+            setup.ids,
+            nodes=nodes,
+            breadth=breadth,
+            end_ids=setup.end_ids,
+            sampling=setup.sampling,
+            width=setup.width,
+        )
+        self._at_once = at_once
         self._prompt_read = False
 
     @property
     def trees(self) -> Branched | None:
-        """What whole trees its session is asked for; None where it is asked for none: penalties
-        need every level before the next.
-        """
+        """What whole trees its session is asked for; None where it is asked for none."""
         return Branched("head", self._how) if self._at_once else None
 
     def propose(self, text: Sequence[int], *, limit: int, round_: int) -> Asking:
@@ -48,27 +54,29 @@ class HeadTree:
         if limit <= 0:
             return Draft(Block())
         yield from catch_up("head", text, prompt=not self._prompt_read)
-        found = yield from self._whole(text, limit)
+        device = self._setup.ids.device
+        told = Told(used=self._penalties.used(text, self._setup.width, device))
+        found = yield from self._whole(text, limit, told)
         if found is None:
-            found = yield from self._level_by_level(text, limit)
-        block = Block(device=self._setup.ids.device)
+            found = yield from self._level_by_level(text, limit, told)
+        block = Block(device=device)
         block.branch(found.ids, found.parents, levels=limit)
         return Draft(block, source="head-tree", peaks=found.peaks)
 
     def _whole(
-        self, text: Sequence[int], levels: int
+        self, text: Sequence[int], levels: int, told: Told
     ) -> Generator[Request, Answer, TreeGuesses | None]:
         """The whole tree at once, if the session makes it; the prompt is read before any."""
         if self.trees is None or not self._prompt_read:
             return None
-        found = yield WholeTree("head", text, levels, self._how)
+        found = yield WholeTree("head", text, levels, self._how, told)
         return found if isinstance(found, TreeGuesses) else None
 
     def _level_by_level(
-        self, text: Sequence[int], levels: int
+        self, text: Sequence[int], levels: int, told: Told
     ) -> Generator[Request, Answer, TreeGuesses]:
         """The same tree, a pass a level."""
-        tree = self._how.begin()
+        tree = self._how.begin(told.used)
         for level in range(levels):
             if level:
                 tree.extend_beam()
@@ -82,6 +90,5 @@ class HeadTree:
             )
             assert isinstance(reading, Reading)
             self._prompt_read = True
-            scores = self._setup.scores(reading.logits, text, tree.beam, penalties=self._penalties)
-            tree.grow(scores)
+            tree.grow(reading.logits)
         return tree.best()

@@ -30,7 +30,9 @@ class PassOutputs(NamedTuple):
 class PassRows:
     """What a pass of one width is told, in tensors that stay where they are."""
 
-    def __init__(self, width: int, device: torch.device) -> None:
+    def __init__(self, width: int, device: torch.device, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        """What the pass is computed in."""
         self.ids = torch.zeros(width, dtype=torch.long, device=device)
         """The tokens fed, [w]; padded rows hold any that can be read."""
         self.start = torch.zeros((), dtype=torch.long, device=device)
@@ -87,7 +89,6 @@ class FixedMasks:
 
     def __init__(
         self,
-        model: LanguageModel,
         rows: PassRows,
         positions: Tensor,
         places: Tensor,
@@ -98,7 +99,7 @@ class FixedMasks:
         """Of rows at these positions, [w], that are written at these places, [w]; with `whole` the
         last row is written at the last of the keys.
         """
-        self._model, self._keys = model, keys
+        self._keys = keys
         self._rows, self._positions, self._places = rows, positions, places
         self._sees_all = whole and rows.width == 1
         self._made: dict[int | None, Tensor | None] = {}
@@ -119,7 +120,7 @@ class FixedMasks:
         if window is not None:
             asked = every.index_copy(0, self._places, self._positions)
             hidden |= asked <= self._positions[:, None] - window
-        mask = torch.zeros(hidden.shape, dtype=self._model.dtype, device=hidden.device)
+        mask = torch.zeros(hidden.shape, dtype=self._rows.dtype, device=hidden.device)
         return mask.masked_fill_(hidden, float("-inf"))
 
 
@@ -143,7 +144,7 @@ def fixed_pass(
     """
     positions = rows.start + rows.offsets
     places = rows.start + rows.steps
-    masks = FixedMasks(model, rows, positions, places, keys=keys, whole=whole)
+    masks = FixedMasks(rows, positions, places, keys=keys, whole=whole)
     placed = Placed(positions, memory.room, masks)
     with memory.aimed(places, keys, depth=depth) as cache, shared_keys():
         if layers is None:

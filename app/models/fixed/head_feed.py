@@ -12,7 +12,7 @@ from torch import Tensor
 from app.models.attention import attend, rotate
 from app.models.causal_model import Advance
 from app.models.fixed.memory import PlacedLayer
-from app.models.fixed.recorder import Recorder, Recordings, Run
+from app.models.fixed.recorder import Recordings, Run
 
 if TYPE_CHECKING:
     from app.models.loaded_head import LoadedHead
@@ -61,7 +61,7 @@ def feed_pairs(
     return module.feature(x, attend(query, *held, mask=mask, scale=module.scale))
 
 
-class _Told:
+class _Pairs:
     """What feeds of one width are told, in tensors that stay where they are."""
 
     def __init__(self, width: int, features: int, like: Tensor) -> None:
@@ -72,7 +72,7 @@ class _Told:
         self.steps = torch.arange(width, device=like.device)
 
     def load(self, ids: Tensor, features: Tensor) -> None:
-        """Tells of pairs, ids [n] and the target's features [n, width]."""
+        """Pairs to be fed: ids [n] and the target's features [n, width]."""
         count = len(ids)
         self.ids[:count].copy_(ids)
         self.features[:count].copy_(features)
@@ -87,17 +87,18 @@ class HeadFeeds:
         head: LoadedHead,
         layer: PlacedLayer,
         rotation: Rotation,
-        *,
         start: Tensor,
         feature: Tensor,
+        *,
+        recordings: Recordings[FeedShape, Run],
     ) -> None:
         """`start` [] is told how many pairs are held before a feed; `feature` [1, hidden] is where
         it leaves what is predicted behind the last pair.
         """
         self._head, self._layer, self._rotation = head, layer, rotation
         self._start, self._feature = start, feature
-        self._told: dict[int, _Told] = {}
-        self._recorded: Recordings[FeedShape, Run] = Recordings()
+        self._pairs: dict[int, _Pairs] = {}
+        self._recorded = recordings
 
     def holds(self, shape: FeedShape) -> bool:
         """Whether such a feed is recorded."""
@@ -105,23 +106,23 @@ class HeadFeeds:
 
     def run(self, shape: FeedShape, ids: Tensor, features: Tensor, start: int) -> None:
         """Feeds pairs behind the first `start`: ids [n] and the target's features [n, width]."""
-        self._told[shape.width].load(ids, features)
+        self._pairs[shape.width].load(ids, features)
         self._start.fill_(start)
         self._recorded[shape]()
 
-    def prepare(self, shapes: Sequence[FeedShape], recorder: Recorder, advance: Advance) -> str:
+    def prepare(self, shapes: Sequence[FeedShape], advance: Advance) -> str:
         """Records these, as `Recordings.complete` has it."""
-        return self._recorded.complete(shapes, partial(self._record, recorder), advance)
+        return self._recorded.complete(shapes, self._record, advance)
 
-    def _record(self, recorder: Recorder, shape: FeedShape) -> None:
-        if shape.width not in self._told:
+    def _record(self, shape: FeedShape) -> None:
+        if shape.width not in self._pairs:
             wide = max(len(self._head.layers), 1) * self._head.target.hidden
-            self._told[shape.width] = _Told(shape.width, wide, self._feature)
-        run = partial(self._compute, shape, self._told[shape.width])
+            self._pairs[shape.width] = _Pairs(shape.width, wide, self._feature)
+        run = partial(self._compute, shape, self._pairs[shape.width])
         run()  # so that the memory is there
-        self._recorded[shape] = recorder.record(run)
+        self._recorded[shape] = self._recorded.record(run)
 
-    def _compute(self, shape: FeedShape, told: _Told) -> None:
+    def _compute(self, shape: FeedShape, pairs: _Pairs) -> None:
         """Uses only tensors that stay where they are. Padded pairs are turned as the last one, and
         written behind it, where whatever is fed next is written over them.
         """
@@ -129,10 +130,10 @@ class HeadFeeds:
             self._head,
             self._layer,
             self._rotation,
-            told.ids,
-            self._head.module.first(told.features),
-            places=self._start + told.steps,
-            positions=self._start + torch.minimum(told.steps, told.last),
+            pairs.ids,
+            self._head.module.first(pairs.features),
+            places=self._start + pairs.steps,
+            positions=self._start + torch.minimum(pairs.steps, pairs.last),
             keys=shape.keys,
         )
-        self._feature.copy_(found.index_select(0, told.last))
+        self._feature.copy_(found.index_select(0, pairs.last))

@@ -6,29 +6,28 @@ a pair of the head's own for every guess that grows on, all of them at places be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from app.models.causal_model import Advance
-from app.models.fixed.chain import LONGEST
 from app.models.fixed.head_feed import Rotation, feed_pairs
 from app.models.fixed.memory import PlacedLayer
-from app.models.fixed.recorder import Recorder, Recordings, Run
+from app.models.fixed.recorder import Recordings, Run
+from app.models.fixed.whole import WholeDrafts
 from app.models.growing import Growing, TreeGuesses
 
 if TYPE_CHECKING:
     from app.models.loaded_head import LoadedHead
 
 
-class GrowthShape(NamedTuple):
-    """All that the host decides of a tree."""
+class HeadTreeShape(NamedTuple):
+    """All that the host decides of a tree, as `WholeShape` has it."""
 
-    levels: int
+    length: int
+    """Its levels."""
     keys: int
-    """Keys that attention sums over, at each level."""
     how: Growing
 
 
@@ -38,17 +37,19 @@ def grow_head_tree(
     rotation: Rotation,
     start: Tensor,
     feature: Tensor,
-    shape: GrowthShape,
+    shape: HeadTreeShape,
+    used: Tensor | None,
 ) -> TreeGuesses:
-    """Grows a tree behind so many pairs, [], and what was predicted behind them, [1, hidden].
+    """Grows a tree behind so many pairs, [], what was predicted behind them, [1, hidden], and used
+    tokens, as `Told.used` has them.
 
     Uses only tensors that stay where they are.
     """
-    tree = shape.how.begin()
+    tree = shape.how.begin(used)
     seen = _Lineages(start, shape)
     features = feature
     tree.grow(head.logits(feature))
-    for level in range(1, shape.levels):
+    for level in range(1, shape.length):
         tree.extend_beam()
         assert tree.beam.tree is not None
         fed = len(features) - 1
@@ -73,9 +74,9 @@ def grow_head_tree(
 class _Lineages:
     """What the text, and each guess that was fed behind it, may see of a memory."""
 
-    def __init__(self, start: Tensor, shape: GrowthShape) -> None:
+    def __init__(self, start: Tensor, shape: HeadTreeShape) -> None:
         """`start` [] pairs are the text's."""
-        device, most = start.device, shape.how.read(shape.levels)
+        device, most = start.device, shape.how.read(shape.length)
         keys = torch.arange(shape.keys, device=device)
         self._columns = (keys - start + 1).clamp(0, most + 1)
         """Where it stands for each key below whether it is seen: [keys]."""
@@ -95,45 +96,18 @@ class _Lineages:
         return ~seen.index_select(1, self._columns)
 
 
-class HeadTrees:
-    """The trees that one room offers: computed each time, or recorded and replayed."""
+class HeadTrees(WholeDrafts[HeadTreeShape, TreeGuesses]):
+    """The trees that one room offers."""
 
     def __init__(
-        self, compute: Callable[[GrowthShape], TreeGuesses], recorder: Recorder | None
+        self,
+        compute: Callable[[HeadTreeShape, Tensor | None], TreeGuesses],
+        device: torch.device,
+        recordings: Recordings[HeadTreeShape, tuple[Run, TreeGuesses]],
     ) -> None:
+        super().__init__(device, recordings)
         self._compute = compute
-        self._recorder = recorder
-        self._recorded: Recordings[GrowthShape, tuple[Run, TreeGuesses]] = Recordings()
 
-    def holds(self, shape: GrowthShape) -> bool:
-        """Whether such a tree can be had now."""
-        if self._recorder is None:
-            return 0 < shape.levels <= LONGEST
-        return shape in self._recorded
-
-    def answer(self, shape: GrowthShape) -> TreeGuesses:
-        """The tree behind what the room has been told."""
-        if self._recorder is None:
-            return self._compute(shape)
-        replay, left = self._recorded[shape]
-        replay()
-        return TreeGuesses(*(one.clone() for one in left))
-
-    def prepare(self, shapes: Sequence[GrowthShape], advance: Advance) -> str:
-        """Records these, the deepest first, as `Recordings.complete` has it."""
-        deepest_first = sorted(set(shapes), key=_deepest_first)
-        return self._recorded.complete(deepest_first, self._record, advance)
-
-    def _record(self, shape: GrowthShape) -> None:
-        assert self._recorder is not None
-        out = TreeGuesses(*(torch.empty_like(one) for one in self._compute(shape)))
-
-        def run() -> None:
-            for made, place in zip(self._compute(shape), out, strict=True):
-                place.copy_(made)
-
-        self._recorded[shape] = (self._recorder.record(run), out)
-
-
-def _deepest_first(shape: GrowthShape) -> tuple[int, int]:
-    return -shape.levels, shape.keys
+    def make(self, shape: HeadTreeShape) -> TreeGuesses:
+        """As `WholeDrafts.make`, behind what the room was told too."""
+        return self._compute(shape, self.used(shape))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from app.models.exhausted import memory_guard
-from app.models.fixed.chain import FIRST, LONGEST, Chains, ChainShape, guess_chain
+from app.models.fixed.chain import FIRST, Chains, ChainShape, guess_chain
 from app.models.fixed.fixed_pass import PassOutputs
 from app.models.fixed.recorder import record_all
 from app.models.fixed.room import LentRoom, Room, RoomCache, Shape
@@ -57,6 +57,7 @@ class FixedReader:
             capacity,
             model.device,
             self._passes.new_recorder(),
+            dtype=model.dtype,
             key_step=model.key_step,
         )
 
@@ -157,7 +158,7 @@ class FixedReader:
         shape = _chain_shape(cache, cache.length + len(ids), count, how, first)
         with memory_guard(self._model.name):
             room.rows(first).load(ids, cache.length)
-            found = chains.answer(shape, told)
+            found = chains.behind(told, shape)
         cache.settle(len(ids) + count - 1)
         return found
 
@@ -208,7 +209,7 @@ def _chain_shapes(
 ) -> list[ChainShape]:
     """The shapes of all chains of so many guesses behind more tokens than `start`."""
     ends = start + 1 + count, cache.capacity + 1
-    if ends[0] > ends[1] or count > LONGEST:
+    if ends[0] > ends[1]:
         return []
     every = keys_between(*ends, cache.room.memory.room)
     return [ChainShape(count, keys, how, FIRST, cache.depth) for keys in every]

@@ -96,11 +96,25 @@ def record_all(
 
 
 class Recordings(dict[_Shape, _Held]):
-    """What is recorded, by its shape, until something cannot be: then no more is tried."""
+    """What one recorder has recorded, by its shape, until something cannot be: then no more is
+    tried.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder | None) -> None:
+        """None for what is computed each time."""
         super().__init__()
+        self.recorder = recorder
         self._failed = ""
+
+    def record(self, run: Run) -> Run:
+        """As the recorder does, which there has to be."""
+        assert self.recorder is not None
+        return self.recorder.record(run)
+
+    def forget(self) -> None:
+        """Lets go of all of it, and of what recorded it."""
+        self.clear()
+        self.recorder = None
 
     def complete(
         self,

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -14,7 +14,7 @@ from app.models.cache import LentCache, SequenceCache
 from app.models.fixed.chain import Chains, Compute
 from app.models.fixed.fixed_pass import PassOutputs, PassRows, fixed_pass
 from app.models.fixed.memory import PlacedLayers
-from app.models.fixed.recorder import Recorder, Run
+from app.models.fixed.recorder import Recorder, Recordings, Run
 from app.models.fixed.shapes import keys_of, padded_shapes, width_of
 
 if TYPE_CHECKING:
@@ -49,24 +49,33 @@ class Room:
         device: torch.device,
         recorder: Recorder | None,
         *,
+        dtype: torch.dtype,
         key_step: int = 1,
     ) -> None:
-        """`key_step` is what keys are counted in where passes are padded no further."""
+        """Of passes that are computed in a type; `key_step` is what keys are counted in where they
+        are padded no further.
+        """
         self.capacity = capacity
         self.memory = PlacedLayers(layers, capacity)
         self.recorder = recorder
         """None for passes that are computed each time."""
-        self._device = device
+        self._device, self._dtype = device, dtype
         self._key_step = key_step
         self._rows: dict[int, PassRows] = {}
-        self._recorded: dict[Shape, Recorded] = {}
+        self._all_recorded: list[Recordings[Any, Any]] = []
+        self._recorded: Recordings[Shape, Recorded] = self.recordings()
         self._answers: dict[tuple[int, tuple[int, ...] | None], PassOutputs] = {}
         self._chains: Chains | None = None
+
+    def recordings(self) -> Recordings[Any, Any]:
+        """Where what is recorded over its memory is kept: as long as any of it is."""
+        self._all_recorded.append(Recordings(self.recorder))
+        return self._all_recorded[-1]
 
     def rows(self, width: int) -> PassRows:
         """What passes of this width are told."""
         if width not in self._rows:
-            self._rows[width] = PassRows(width, self._device)
+            self._rows[width] = PassRows(width, self._device, self._dtype)
         return self._rows[width]
 
     def shape(self, fed: int, start: int, layers: tuple[int, ...] | None) -> Shape:
@@ -109,7 +118,7 @@ class Room:
         """
         if self.recorder is None:
             whole = self.is_exact and self._key_step == 1
-            return _pass(model, self.memory, self.rows(shape.width), shape, whole=whole)
+            return self._pass(model, shape, whole=whole)
         found = self._recorded[shape]
         found.replay()
         return found.answer
@@ -117,56 +126,46 @@ class Room:
     def chains(self, compute: Compute) -> Chains:
         """The chains of guesses that it offers; `compute` makes one, the same each time."""
         if self._chains is None:
-            self._chains = Chains(compute, self._device, self.recorder)
+            self._chains = Chains(compute, self._device, self.recordings())
         return self._chains
 
     def record(self, model: LanguageModel, shape: Shape, start: int) -> None:
         """Records a pass; what it tries lies behind the first `start` tokens. Raises whatever the
         recorder does.
         """
-        assert self.recorder is not None
         rows = self.rows(shape.width)
         rows.load(rows.ids.clone(), start)
         out = self._answer_of(model, shape)
-        run = partial(_pass_into, model, self.memory, rows, shape, out)
-        self._recorded[shape] = Recorded(self.recorder.record(run), out)
+        run = partial(self._pass_into, model, shape, out)
+        self._recorded[shape] = Recorded(self._recorded.record(run), out)
 
     def _answer_of(self, model: LanguageModel, shape: Shape) -> PassOutputs:
         """Where passes of this width leave what they yield, whatever the number of keys."""
         like = (shape.width, shape.layers)
         if like not in self._answers:
-            first = _pass(model, self.memory, self.rows(shape.width), shape)
+            first = self._pass(model, shape)
             features = None if first.features is None else torch.empty_like(first.features)
             self._answers[like] = PassOutputs(torch.empty_like(first.logits), features)
         return self._answers[like]
 
+    def _pass(self, model: LanguageModel, shape: Shape, *, whole: bool = False) -> PassOutputs:
+        rows, (_, keys, layers) = self.rows(shape.width), shape
+        return fixed_pass(model, self.memory, rows, keys=keys, layers=layers, whole=whole)
+
+    def _pass_into(self, model: LanguageModel, shape: Shape, out: PassOutputs) -> None:
+        """Computes a pass into tensors that stay where they are."""
+        found = self._pass(model, shape)
+        out.logits.copy_(found.logits)
+        if out.features is not None and found.features is not None:
+            out.features.copy_(found.features)
+
     def forget(self) -> None:
         """Lets go of all that is recorded."""
-        self._recorded.clear()
+        for recorded in self._all_recorded:
+            recorded.forget()
         self._answers.clear()
         self._chains = None
         self.recorder = None
-
-
-def _pass(
-    model: LanguageModel,
-    memory: PlacedLayers,
-    rows: PassRows,
-    shape: Shape,
-    *,
-    whole: bool = False,
-) -> PassOutputs:
-    return fixed_pass(model, memory, rows, keys=shape.keys, layers=shape.layers, whole=whole)
-
-
-def _pass_into(
-    model: LanguageModel, memory: PlacedLayers, rows: PassRows, shape: Shape, out: PassOutputs
-) -> None:
-    """Computes a pass into tensors that stay where they are."""
-    found = _pass(model, memory, rows, shape)
-    out.logits.copy_(found.logits)
-    if out.features is not None and found.features is not None:
-        out.features.copy_(found.features)
 
 
 class RoomCache(SequenceCache):

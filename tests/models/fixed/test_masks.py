@@ -17,9 +17,9 @@ def model():
     return tiny_llama()
 
 
-def masks_of(model, rows: PassRows, *, keys: int, whole: bool = False) -> FixedMasks:
+def masks_of(rows: PassRows, *, keys: int, whole: bool = False) -> FixedMasks:
     positions, places = rows.start + rows.offsets, rows.start + rows.steps
-    return FixedMasks(model, rows, positions, places, keys=keys, whole=whole)
+    return FixedMasks(rows, positions, places, keys=keys, whole=whole)
 
 
 def above(parents: list[int], place: int) -> list[int]:
@@ -47,9 +47,9 @@ def seen(start: int, ids: int, parents: list[int], row: int, window: int | None)
 
 @pytest.mark.parametrize("window", [None, 1, 3, 6])
 @pytest.mark.parametrize("seed", range(12))
-def test_rows_see_the_text_and_their_own_path_within_the_window(model, seed, window):
+def test_rows_see_the_text_and_their_own_path_within_the_window(seed, window):
     chance = random.Random(seed)
-    rows = PassRows(6, torch.device("cpu"))
+    rows = PassRows(6, torch.device("cpu"), torch.float16)
     for _ in range(8):  # one after the other in the same rows, chains and trees
         start, fed = chance.randrange(12), chance.randrange(1, 7)
         guesses = chance.randrange(fed + 1)
@@ -62,10 +62,10 @@ def test_rows_see_the_text_and_their_own_path_within_the_window(model, seed, win
             block.branch(torch.zeros(guesses), torch.tensor(parents), levels=guesses)
         rows.load(torch.zeros(fed, dtype=torch.long), start, block.tree)
         keys = start + 6 + chance.randrange(5)
-        mask = masks_of(model, rows, keys=keys).of(window)
+        mask = masks_of(rows, keys=keys).of(window)
         assert mask is not None
         assert mask.shape == (6, keys)
-        assert mask.dtype == model.dtype
+        assert mask.dtype == torch.float16
         for row in range(fed):
             shown = {place for place in range(keys) if mask[row, place] == 0}
             assert shown == seen(start, fed, parents, row, window), (start, fed, parents, row)
@@ -73,16 +73,16 @@ def test_rows_see_the_text_and_their_own_path_within_the_window(model, seed, win
         assert set(mask.flatten().tolist()) <= {0.0, float("-inf")}
 
 
-def test_a_row_behind_all_keys_needs_no_mask_unless_its_window_ends_before_them(model):
-    rows = PassRows(1, torch.device("cpu"))
+def test_a_row_behind_all_keys_needs_no_mask_unless_its_window_ends_before_them():
+    rows = PassRows(1, torch.device("cpu"), torch.float16)
     rows.load(torch.tensor([3]), 9)
-    whole = masks_of(model, rows, keys=10, whole=True)
+    whole = masks_of(rows, keys=10, whole=True)
     assert whole.of(None) is None
     assert whole.of(10) is None
     mask = whole.of(9)
     assert mask is not None
     assert (mask[0] == 0).tolist() == [False] + [True] * 9
-    padded = masks_of(model, rows, keys=16).of(None)
+    padded = masks_of(rows, keys=16).of(None)
     assert padded is not None
     assert (padded[0] == 0).tolist() == [True] * 10 + [False] * 6
 

@@ -130,7 +130,7 @@ def test_features_are_those_of_eager_passes(layers, mode):
 
 
 def test_rows_that_are_no_padding_are_counted_whatever_was_told_before():
-    rows, tree = PassRows(4, torch.device("cpu")), Block()
+    rows, tree = PassRows(4, torch.device("cpu"), torch.float32), Block()
     tree.branch(torch.tensor([5, 6]), torch.tensor([-1, -1]), levels=1)
     for count, form in ((4, None), (3, None), (3, tree.tree), (1, None), (2, tree.tree), (4, None)):
         rows.load(torch.ones(count, dtype=torch.long), 7, form)

@@ -293,7 +293,7 @@ def test_a_run_that_waits_is_refused_before_anything_is_recorded(cuda):
 
 
 def test_what_cannot_be_recorded_is_the_last_that_is_tried():
-    held, tried = Recordings(), []
+    held, tried = Recordings(None), []
 
     def record(shape):
         tried.append(shape)
