@@ -215,7 +215,7 @@ COSTS = PassCosts(
 """Costs that the rounds of `costed_events` agree with."""
 
 
-def costed_events(*, slower: float = 1.0, repetitions: int = 1) -> list[RunEvent]:
+def costed_events(*, slower: float = 1.0, repetitions: int = 1, loops: int = 8) -> list[RunEvent]:
     """A run whose every speculative round keeps two of four guesses and takes 1.75 s: 0.6 in the
     draft, 0.9 in the pass, 0.25 elsewhere; a token of the baseline takes 0.75 and 0.25. The rounds
     of odd repetitions may be slower.
@@ -228,9 +228,9 @@ def costed_events(*, slower: float = 1.0, repetitions: int = 1) -> list[RunEvent
             draft=0.7 * factor, verify=0.9 * factor, decide=0.1, rest=0.05, draft_calls=0.6 * factor
         )
         events += [LaneStarted(at), FirstToken(at, Token(1, "<1>", "first"), 0.5)]
-        events += [RoundCommitted(at, _half_kept(index, phases)) for index in range(4)]
+        events += [RoundCommitted(at, _half_kept(index, phases)) for index in range(loops)]
         events.append(LaneEnded(at, "length"))
-        events += _baseline(At("r", "baseline", repetition), tokens=12)
+        events += _baseline(At("r", "baseline", repetition), tokens=3 * loops)
     return [*events, PassesCosted("r", COSTS), RunEnded("r", "finished")]
 
 

@@ -10,7 +10,7 @@ from app.appraisal.by_proposer import COPIES
 from app.run.cost import PassCosts
 from app.run.events import LaneName, Round
 from app.run.figures import speculative_counts
-from app.run.metrics import decode_speedup, ratio
+from app.run.metrics import counts, decode_speedup, lane_pairs, ratio
 from app.run.record import RunRecord
 from app.run.settings import LONGEST_DRAFT
 from app.run.tree_shape import tree_shape
@@ -69,9 +69,10 @@ def measured(record: RunRecord) -> Measured | None:
     spread = decode_speedup(record)
     if spread is None:
         return None
+    tokens = _timed_tokens(record)
     if spread.single:
-        return Measured(spread.median)
-    return Measured(spread.median, spread.low, spread.high)
+        return Measured(spread.median, tokens=tokens)
+    return Measured(spread.median, spread.low, spread.high, tokens)
 
 
 def step_costs(records: Sequence[RunRecord], costs: PassCosts | None) -> StepCosts | None:
@@ -111,6 +112,12 @@ def not_costed(records: Sequence[RunRecord], steps: StepCosts) -> list[int]:
     """The rows of passes of these runs whose cost is not among those: no account without them."""
     widths = {round_.width for round_ in _rounds(records, "speculative")}
     return sorted(widths - set(steps.passes))
+
+
+def _timed_tokens(record: RunRecord) -> int:
+    """Tokens after the first of all pairs, in the lane that has fewer."""
+    lanes = zip(*lane_pairs(record), strict=True)
+    return min(sum(counts(one).committed_after_first for one in lane) for lane in lanes)
 
 
 def _rows(records: Sequence[RunRecord]) -> dict[int, int] | None:

@@ -13,6 +13,7 @@ from app.run.figures import NOTHING, decimal, percent, speculative_counts
 from app.run.record import RunRecord
 from app.run.tree_shape import pass_rows
 from app.theory.account import WITHIN, Prediction
+from app.theory.verdict import ENOUGH_TOKENS
 
 NOT_COSTED = "not measured: the run was stopped, did not speculate, or wrote nothing"
 """Why a run has no costs."""
@@ -120,7 +121,8 @@ def _ms(seconds: float) -> str:
 
 _VERDICT = (
     "Whether speculation pays: it does if the whole range of the pairs lies above 1×; one pair "
-    "has to be 5 % away from it to say anything. Where it does not pay, the reason is named."
+    "has to be 5 % away from it to say anything. Where it does not pay, the reason is named. A "
+    f"lane of fewer than {ENOUGH_TOKENS} tokens behind its first says nothing."
 )
 _COSTS = "Seconds of a target pass by its width, and of a step of the draft, on this machine."
 _SPLIT = (

@@ -29,7 +29,7 @@ PolicyOption = Annotated[
     typer.Option(help="An option of the draft length policy, name=value; may repeat."),
 ]
 
-Rule = Annotated[
+RuleName = Annotated[
     str | None,
     typer.Option(help=f"Which guesses are kept: {', '.join(RULES)}. Else the pair's own."),
 ]

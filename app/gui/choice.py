@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QHelpEvent, QStandardItemModel, QWheelEvent
+from PySide6.QtGui import QStandardItemModel, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox
 
 from app.gui.plain import tip
-from app.gui.whole_text import tell_whole
+from app.gui.whole_text import tells_whole
 
 _MARGIN = 1
 """Pixels that the style leaves at either side of the name."""
@@ -29,11 +29,6 @@ class Choice(QComboBox):
         self._refused: Mapping[Any, str] = {}
         self.offer(offers)
         self.currentIndexChanged.connect(self.edited)
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the chosen name has less room than it needs."""
-        return self.fontMetrics().horizontalAdvance(self.currentText()) > self._room()
 
     def get(self) -> Any:
         """The value of the chosen offer."""
@@ -113,10 +108,8 @@ class Choice(QComboBox):
 
     def event(self, event: QEvent) -> bool:
         """Tells the whole of a name that is cut off."""
-        if isinstance(event, QHelpEvent) and self.is_cut:
-            tell_whole(self, self.currentText(), event.globalPos())
-            return True
-        return super().event(event)
+        told = tells_whole(self, event, self.currentText(), room=self._room())
+        return told or super().event(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leaves the wheel to the page."""

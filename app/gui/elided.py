@@ -5,10 +5,10 @@ hover.
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption
 
-from app.gui.whole_text import tell_whole
+from app.gui.whole_text import tells_whole
 
 
 class Elided(QLabel):
@@ -22,17 +22,10 @@ class Elided(QLabel):
         if tone:
             self.setProperty("tone", tone)
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the text has less room than it needs."""
-        return self.fontMetrics().horizontalAdvance(self.text()) > self.width()
-
     def event(self, event: QEvent) -> bool:
         """Tells the whole of a text that is cut off."""
-        if isinstance(event, QHelpEvent) and self.is_cut:
-            tell_whole(self, self.text(), event.globalPos())
-            return True
-        return super().event(event)
+        told = tells_whole(self, event, self.text(), room=self.width())
+        return told or super().event(event)
 
     def minimumSizeHint(self) -> QSize:
         """As high as the text, and as narrow as need be."""

@@ -39,14 +39,28 @@ class _Wrapping(QLabel):
         self.setWordWrap(True)
 
     def setText(self, text: str) -> None:
-        """Shows this text."""
+        """Shows this text, which is its accessible name too: that has no breaks."""
         self._text = text
-        copied = self.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
-        super().setText(text if copied else _breakable(text))
+        self.setAccessibleName(text)
+        self._break()
+
+    def setTextInteractionFlags(self, flags: Qt.TextInteractionFlag) -> None:
+        """Lets the text be selected, or no more."""
+        super().setTextInteractionFlags(flags)
+        self._break()
 
     def text(self) -> str:
         """The text as it was given."""
         return self._text
+
+    def _break(self) -> None:
+        copied = self.textInteractionFlags() & _SELECTABLE
+        super().setText(self._text if copied else _breakable(self._text))
+
+
+_SELECTABLE = (
+    Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+)
 
 
 def tip(text: str) -> str:
@@ -102,7 +116,8 @@ def section_label(title: str) -> QLabel:
 
 def dress_heading(heading: QLabel) -> None:
     """Makes a heading of a label."""
-    heading.setAccessibleName(heading.text())
-    heading.setText(heading.text().upper())
+    title = heading.text()
+    heading.setText(title.upper())
+    heading.setAccessibleName(title)
     heading.setProperty("tone", "muted")
     scaled_font(heading, 0.85)

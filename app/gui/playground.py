@@ -34,6 +34,7 @@ from app.library.catalogue import Catalogue
 from app.library.device_precision import Refused
 from app.run.figures import standing
 from app.run.preparation import DeviceMemory
+from app.run.problems import EMPTY_PROMPT
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
 
@@ -73,6 +74,7 @@ class Playground(QWidget):
             lane.inspected.connect(self.card.show_span)
         self.form.changed.connect(self._renew_memory)
         self.form.pair_changed.connect(self.renew_memory)
+        self.prompt.changed.connect(self._see_prompt)
 
     def take_devices(self, devices: Sequence[DeviceMemory]) -> None:
         """Compares with what is free on these devices from now on."""
@@ -152,6 +154,11 @@ class Playground(QWidget):
         set_tone(fast.promise, "trouble" if found == "LOSSY" else "muted")
         fast.promise.setToolTip(tip("\n".join(record.notes)) if record.notes else "")
         slow.setVisible(record.settings.baseline)
+
+    def _see_prompt(self) -> None:
+        """Says no more that the prompt is empty once it is not."""
+        if self.prompt.prompt.text().strip():
+            self.notice.withdraw(EMPTY_PROMPT)
 
     def _renew_memory(self) -> None:
         self.memory.show(self.settings())

@@ -59,6 +59,7 @@ class Notice(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("notice")
+        self._message = ""
         self.text = label(wrap=True)
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         dismiss = QPushButton("Dismiss")
@@ -72,6 +73,7 @@ class Notice(QFrame):
     def show_trouble(self, message: str, remedy: str = "") -> None:
         """Says what went wrong and what to do."""
         self._show(f"{message}\n{remedy}".strip(), kind="trouble")
+        self._message = message
 
     def show_news(self, message: str) -> None:
         """Says that something went well."""
@@ -86,7 +88,13 @@ class Notice(QFrame):
         if self.property("kind") == "news":
             self.hide()
 
+    def withdraw(self, message: str) -> None:
+        """Takes this trouble away, and no other."""
+        if self._message == message:
+            self.hide()
+
     def _show(self, text: str, *, kind: str) -> None:
+        self._message = ""
         self.setProperty("kind", kind)
         for widget in (self, self.text):
             widget.style().unpolish(widget)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QEvent
+from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.gui.plain import tip
@@ -21,9 +22,14 @@ def whole_text(widget: QWidget, text: str) -> str:
     return f"{tip(text).removesuffix(_END)}<br>{below}{_END}" if below else tip(text)
 
 
-def tell_whole(widget: QWidget, text: str, at: QPoint) -> None:
-    """Shows that tooltip at this place of the screen."""
-    QToolTip.showText(at, whole_text(widget, text), widget)
+def tells_whole(widget: QWidget, event: QEvent, text: str, *, room: int) -> bool:
+    """Shows that tooltip if the event asks for one, and the text needs more pixels than its room;
+    whether it did.
+    """
+    if not isinstance(event, QHelpEvent) or widget.fontMetrics().horizontalAdvance(text) <= room:
+        return False
+    QToolTip.showText(event.globalPos(), whole_text(widget, text), widget)
+    return True
 
 
 def _told(widget: QWidget | None) -> str:

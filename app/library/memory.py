@@ -23,7 +23,7 @@ _COMPUTED = 4
 and is not given back at once."""
 _ROWS_AT_ONCE = 6
 """Copies of a round's logits in fp32: as they come, penalised, and the laws of target and draft."""
-_OF_LIBRARIES = {"cpu": 20 << 20, "mps": 256 << 20, "cuda": 512 << 20}
+_OF_LIBRARIES = {"cpu": 16 << 20, "mps": 256 << 20, "cuda": 512 << 20}
 """Kernels, their own memory, and on a card its context."""
 DEVICE_KINDS = tuple(_OF_LIBRARIES)
 """The kinds of devices that a plan can be made for."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import traceback
 
+EMPTY_PROMPT = "The prompt is empty."
+"""What is wrong with a prompt of no tokens: no longer so once something is written."""
+
 
 class Problem(Exception):
     """Something a person can mend: one sentence says what is wrong, another what to do."""

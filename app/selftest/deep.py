@@ -28,7 +28,9 @@ from app.selftest.tiny_models import write_tiny_pair
 from app.studies.workbench import Workbench
 
 TEXTS = 800
-"""Texts that each audit draws."""
+"""Texts that an audit draws: the fault planted in chains is seen with a chance above 99.9 %."""
+TREE_TEXTS = 2000
+"""The same for trees, whose fault moves the law by less: 800 would show it two times in three."""
 _WIDE: dict[str, OptionValue] = {"nodes": 60, "breadth": 20}
 """Trees so wide that the tiny head, which is seldom right, guesses tokens that the target draws."""
 
@@ -85,7 +87,7 @@ def _bonus_as_accepted(sound: Callable[..., Counts], *given: object) -> Counts:
 def _law(bench: Workbench) -> str:
     """Whether drawn texts follow the target's law."""
     fault = planted(Exact, "verify", _draws_from_p)
-    look = partial(_look_at_law, bench, tiny_run("draft-model"))
+    look = partial(_look_at_law, bench, tiny_run("draft-model"), TEXTS)
     return proved(look, "a token drawn from p where only the residual is left", fault)
 
 
@@ -93,12 +95,12 @@ def _law_of_trees(bench: Workbench) -> str:
     """Whether texts that are drawn from trees of guesses follow the target's law."""
     fault = planted(exact, "left_over", _forgets_rejected)
     settings = msgspec.structs.replace(tiny_run("head-tree"), method_options=_WIDE)
-    look = partial(_look_at_law, bench, settings)
+    look = partial(_look_at_law, bench, settings, TREE_TEXTS)
     return proved(look, "a residual that forgets the siblings that were rejected", fault)
 
 
-def _look_at_law(bench: Workbench, settings: RunSettings) -> Finding:
-    wanted = Audit(auditable(settings), TEXTS)
+def _look_at_law(bench: Workbench, settings: RunSettings, texts: int) -> Finding:
+    wanted = Audit(auditable(settings), texts)
     found = bench.audit(wanted, report=lambda progress: None, pause=lambda: None)
     told = (
         f"{found.runs} texts lie {found.tv:.3f} from the law (chance allows {found.bound:.3f}), "

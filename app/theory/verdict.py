@@ -11,6 +11,11 @@ from app.theory.costs import StepCosts
 CLOSE = 0.05
 """One pair, or a prediction, this near to 1× decides nothing."""
 
+ENOUGH_TOKENS = 20
+"""Tokens of a lane from which on a verdict is given. Of fewer, one pass that takes twice its time
+moves the mean by more than `CLOSE`, and how many guesses were kept is chance.
+"""
+
 NAMED_FROM = 0.25
 """A cost is named as the reason from this many single steps a round on."""
 
@@ -25,6 +30,8 @@ class Measured:
     speedup: float
     low: float | None = None
     high: float | None = None
+    tokens: int | None = None
+    """Timed tokens of the lane that has fewer; None where that is not looked at."""
 
     @property
     def range(self) -> str:
@@ -35,7 +42,9 @@ class Measured:
 
     @property
     def outcome(self) -> Outcome:
-        """What the value and its interval say."""
+        """What the value and its interval say; nothing of a text that is too short."""
+        if self.tokens is not None and self.tokens < ENOUGH_TOKENS:
+            return "unknown"
         low = self.speedup * (1.0 - CLOSE) if self.low is None else self.low
         high = self.speedup * (1.0 + CLOSE) if self.high is None else self.high
         if low > 1.0:
@@ -68,6 +77,9 @@ def verdict(
     if costs is not None and acceptance is not None:
         expected = prediction(acceptance, draft_length, costs=costs)
     outcome = measured.outcome
+    if outcome == "unknown":
+        timed = f"{measured.tokens} tokens were timed, and a verdict needs {ENOUGH_TOKENS}"
+        return Verdict(outcome, f"too short to say: {timed}")
     if outcome == "pays":
         best = expected.best_draft_length if expected and best is None else best
         tail = f", best draft length {best}" if best else ""

@@ -43,10 +43,10 @@ def test_a_guess_that_need_not_be_one_pass_costs_what_the_passes_took_here(sourc
 
 def test_the_account_of_rounds_that_cost_what_was_measured_is_the_speedup():
     found = appraise(costed_record())
-    # Four loops of 4 × 0.15 + 0.9 + 0.25 = 1.75 s brought 12 tokens of 1 s.
-    assert found.account.speculative_seconds == pytest.approx(7.0)
-    assert found.account.baseline_seconds == pytest.approx(12.0)
-    assert found.account.speedup == pytest.approx(12 / 7)
+    # Eight loops of 4 × 0.15 + 0.9 + 0.25 = 1.75 s brought 24 tokens of 1 s.
+    assert found.account.speculative_seconds == pytest.approx(14.0)
+    assert found.account.baseline_seconds == pytest.approx(24.0)
+    assert found.account.speedup == pytest.approx(24 / 14)
     assert found.unexplained == pytest.approx(0.0)
     assert found.adds_up
 
@@ -82,7 +82,7 @@ def test_the_prediction_by_hand():
 
 def test_loops_without_a_draft_are_part_of_the_prediction():
     record = costed_record()
-    record.lanes[0].repetitions[0].rounds += record.lanes[1].repetitions[0].rounds[:4]
+    record.lanes[0].repetitions[0].rounds += record.lanes[1].repetitions[0].rounds[:8]
     steps = step_costs([record], record.costs)
     assert steps.idle == 0.5
     assert "50 % of loops with a draft" in answers(record)["Predicted speed-up"]
@@ -95,9 +95,24 @@ def test_the_verdict_of_pairs_and_of_one():
     assert appraise(costed_record()).verdict.text == (
         "pays: 1.71× (one pair, no spread), best draft length 2"
     )
-    # Odd repetitions: 1.3 × 1.6 + 0.15 = 2.23 s a loop, 12/8.92 = 1.35×.
+    # Odd repetitions: 1.3 × 1.6 + 0.15 = 2.23 s a loop, 24/17.84 = 1.35×.
     noisy = costed_record(slower=1.3, repetitions=5)
     assert appraise(noisy).verdict.text == "pays: 1.71× (1.35–1.71), best draft length 2"
+
+
+def test_a_run_that_was_stopped_soon_has_no_verdict():
+    assert appraise(costed_record(loops=7)).verdict.outcome == "pays"  # 21 tokens
+    short = appraise(costed_record(loops=6)).verdict
+    assert short.outcome == "unknown"
+    assert short.text == "too short to say: 18 tokens were timed, and a verdict needs 20"
+    for lane in (0, 1):
+        record = costed_record()
+        record.lanes[lane].repetitions[:] = costed_record(loops=5).lanes[lane].repetitions
+        assert appraise(record).verdict.text.startswith("too short to say: 15 tokens")
+
+
+def test_tokens_of_several_pairs_are_counted_together():
+    assert appraise(costed_record(loops=3, repetitions=3)).verdict.outcome == "pays"  # 27 tokens
 
 
 def test_a_dear_pass_is_named_as_the_reason():

@@ -26,7 +26,7 @@ def relabelled(round_, source):
 @pytest.fixture
 def combined():
     """Four loops, each of two accepted, a corrected, a rejected and an ignored: 3 by the head."""
-    record = costed_record()
+    record = costed_record(loops=4)
     rounds = record.lanes[0].repetitions[0].rounds
     for place, source in enumerate(("head", "ngram", "head", "head")):
         rounds[place] = relabelled(rounds[place], source)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from cut_off import cut_off
-from PySide6.QtCore import QEvent, QPoint
-from PySide6.QtGui import QHelpEvent
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QAccessible, QHelpEvent
 from PySide6.QtWidgets import (
     QApplication,
     QLabel,
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from app.gui.choice import Choice
 from app.gui.elided import Elided
-from app.gui.plain import label, tip
+from app.gui.plain import dress_heading, label, tip
 from app.gui.whole_text import whole_text
 
 WORDS = "Exact (speculative sampling)"
@@ -98,13 +98,12 @@ def test_headings_and_cells_are_measured(page):
 def test_what_gives_way_is_told_whole_on_hover(page, make):
     part = put(page, make(), 70)
     part.setToolTip(tip("Rule\nWhat decides."))
-    assert part.is_cut
     assert cut_off(page) == []
     at = QPoint(5, 5)
-    QApplication.sendEvent(part, QHelpEvent(QEvent.Type.ToolTip, at, part.mapToGlobal(at)))
-    assert QToolTip.text() == f"<qt>{WORDS}<br>Rule<br>What decides.</qt>"
-    part.resize(400, part.height())
-    assert not part.is_cut
+    for width, told in (70, f"{WORDS}<br>Rule<br>What decides."), (400, "Rule<br>What decides."):
+        part.resize(width, part.height())
+        QApplication.sendEvent(part, QHelpEvent(QEvent.Type.ToolTip, at, part.mapToGlobal(at)))
+        assert QToolTip.text() == f"<qt>{told}</qt>"
 
 
 def test_a_choice_ends_in_an_ellipsis_where_there_is_no_room(page):
@@ -142,3 +141,27 @@ def test_a_long_word_is_wrapped_and_given_back_as_it_was(page):
     assert part.text() == name
     words = label("an ordinary sentence/with-marks", wrap=True)
     assert QLabel.text(words) == words.text() == "an ordinary sentence/with-marks"
+
+
+def told_aloud(part: QWidget) -> str:
+    return QAccessible.queryAccessibleInterface(part).text(QAccessible.Text.Name)
+
+
+def test_breaks_within_words_are_neither_read_out_nor_copied(page):
+    name = "Meta_Llama_3.1_405B_Instruct_GPTQ_INT4_128g_actorder_true"
+    part = put(page, label(name, wrap=True), 120)
+    assert QLabel.text(part) != name
+    assert told_aloud(part) == name
+    part.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    part.setSelection(0, len(name))
+    assert part.selectedText() == name
+    part.setText(2 * name)
+    assert (QLabel.text(part), told_aloud(part)) == (2 * name, 2 * name)
+    part.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
+    assert QLabel.text(part) != 2 * name
+
+
+def test_a_heading_is_read_out_as_it_was_given(page):
+    for heading in (label("As a draft", wrap=True), label("As a draft")):
+        dress_heading(put(page, heading, 120))
+        assert (heading.text(), told_aloud(heading)) == ("AS A DRAFT", "As a draft")

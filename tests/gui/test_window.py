@@ -31,6 +31,7 @@ from app.run.figures import FIGURES
 from app.run.flags import Flag
 from app.run.metrics import same_text
 from app.run.preparation import DeviceMemory, EngineReady, Prepare, Release, Released
+from app.run.problems import EMPTY_PROMPT
 from app.run.settings import Sampling
 
 
@@ -145,6 +146,26 @@ def test_a_problem_with_the_pair_is_shown_in_place(window, play):
     assert "The download failed." in window.page.notice.text.text()
     window.page.notice.findChildren(type(window.page.stop_button))[0].click()
     assert not window.page.notice.isVisible()
+
+
+def test_an_empty_prompt_is_complained_of_until_something_is_written(window, play):
+    notice, prompt = window.page.notice, window.page.prompt.prompt
+    prompt.setPlainText("")
+    window.run()
+    play(RunEnded("r", "failed", EMPTY_PROMPT, "Write something."))
+    prompt.setPlainText("  ")
+    assert notice.isVisible()
+    prompt.setPlainText("  a")
+    assert not notice.isVisible()
+    play()
+    assert not notice.isVisible()
+
+
+def test_another_trouble_stays_whatever_is_written(window, play):
+    window.run()
+    play(*run_of()[:30], RunEnded("r", "failed", "No memory is left.", "Choose NF4."))
+    window.page.prompt.prompt.setPlainText("a")
+    assert window.page.notice.isVisible()
 
 
 def test_settings_out_of_range_are_refused_before_they_are_sent(window, client, monkeypatch):

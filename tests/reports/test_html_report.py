@@ -317,7 +317,7 @@ def test_a_page_says_whether_it_pays_and_why():
 
 
 def test_loops_that_a_short_context_of_the_draft_leaves_plain_are_marked():
-    record = costed_record()
+    record = costed_record(loops=4)
     assert "context full" not in page_of(record)
     rounds = record.repetitions("speculative")[0].rounds
     for place in (2, 3):

@@ -185,10 +185,7 @@ def home(tmp_path, monkeypatch):
     torch.set_num_threads(threads)
 
 
-def test_counts_and_law_are_proved(home, monkeypatch):
-    monkeypatch.setattr(
-        deep, "TEXTS", 500
-    )  # a fault that so few show is shown by the program's 800
+def test_counts_and_law_are_proved(home):
     results = list(deep.checks(home))
     assert [result.name for result in results] == ["counts", "law", "law of trees"]
     for result in results:

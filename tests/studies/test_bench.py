@@ -5,7 +5,7 @@ import pytest
 import talking
 from recorded import lane_events, record_of, started
 
-from app.cli.asked import bench_ways
+from app.cli.bench_asked import bench_ways
 from app.library.prompts_set import Prompt
 from app.models.machine import out_of_memory
 from app.run.events import RunEnded

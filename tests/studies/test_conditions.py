@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import time
 
+import psutil
 import pytest
 import torch
 
@@ -139,13 +140,20 @@ def _burn(seconds: float) -> None:
         os.getpid()
 
 
+def _used(process: int | None = None) -> float:
+    times = psutil.Process(process).cpu_times()
+    return times.user + times.system
+
+
 def test_a_process_of_our_own_is_not_another_program():
     child = multiprocessing.get_context("spawn").Process(target=_burn, args=(30.0,))
     child.start()
     try:
-        before = conditions._own_seconds()
-        time.sleep(1.0)
-        assert conditions._own_seconds() - before > 0.2
+        before, mine, its = conditions._own_seconds(), _used(), _used(child.pid)
+        while child.is_alive() and _used(child.pid) - its < 0.5:
+            time.sleep(0.05)
+        after = conditions._own_seconds()
+        assert after - before - (_used() - mine) > 0.4
     finally:
         child.kill()
         child.join()

@@ -116,6 +116,13 @@ def test_one_pair_near_one_is_too_close_to_call():
     assert text(Measured(1.03), 4) == "too close to call (1.03×, one pair, no spread)"
 
 
+def test_a_text_that_is_too_short_says_nothing():
+    assert verdict(Measured(2.0, tokens=20), 4).outcome == "pays"
+    found = verdict(Measured(2.0, 1.9, 2.1, tokens=19), 4, costs=CHEAP, acceptance=0.7)
+    assert found.outcome == "unknown"
+    assert found.text == "too short to say: 19 tokens were timed, and a verdict needs 20"
+
+
 def test_nothing_measured_has_no_verdict():
     assert verdict(None, 4).outcome == "unknown"
 

@@ -25,7 +25,7 @@ def audit(
     option: flags.MethodOption = None,
     draft_length_policy: flags.Policy = None,
     draft_length_option: flags.PolicyOption = None,
-    rule: flags.Rule = None,
+    rule: flags.RuleName = None,
     rule_option: flags.RuleOption = None,
     draft_length: Annotated[
         int, typer.Option(help="Most tokens guessed in a round; a text is two longer.")

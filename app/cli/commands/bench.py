@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from app.cli import flags
-from app.cli.asked import bench_prompts, bench_ways, chosen_pair, with_lengths, with_rule
+from app.cli.asked import chosen_pair, with_lengths, with_rule
+from app.cli.bench_asked import bench_prompts, bench_ways
 from app.cli.benching import run_bench_study
 from app.cli.catalogued import catalogue as load_catalogue
 from app.cli.random_benching import check_beside, one_length, run_random_bench
@@ -73,7 +74,7 @@ def bench(
     draft_lengths: _DraftLengths = None,
     draft_length_policy: flags.Policy = None,
     draft_length_option: flags.PolicyOption = None,
-    rule: flags.Rule = None,
+    rule: flags.RuleName = None,
     rule_option: flags.RuleOption = None,
     speculative_config: flags.SpeculativeConfig = None,
     limit_per_category: _LimitPerCategory = None,

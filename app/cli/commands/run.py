@@ -100,7 +100,7 @@ def run(
     draft_length: _DraftLength = None,
     draft_length_policy: flags.Policy = None,
     draft_length_option: flags.PolicyOption = None,
-    rule: flags.Rule = None,
+    rule: flags.RuleName = None,
     rule_option: flags.RuleOption = None,
     speculative_config: flags.SpeculativeConfig = None,
     max_new_tokens: _MaxNewTokens = 256,
