@@ -7,6 +7,9 @@ import socket
 import pytest
 
 import hub_stand_in
+from app import files
+from app.library.catalogue import load_catalogue
+from app.library.sources import fetch
 from own_keyring import MemoryKeyring, using
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -38,6 +41,13 @@ def no_network(monkeypatch):
         return connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture(scope="session")
+def embedded_folder():
+    """The embedded model, really fetched and converted into the session's own home."""
+    entry = load_catalogue([files.shipped_catalogue()]).model("smollm2-135m-instruct")
+    return fetch(entry, lambda progress: None, pause=lambda: None)
 
 
 @pytest.fixture

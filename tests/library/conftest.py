@@ -1,4 +1,4 @@
-"""Tiny model folders, written by hand, and the embedded model as a person has it."""
+"""Tiny model folders, written by hand."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from gguf.quants import quantize
 from safetensors.numpy import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from app import files
-from app.library.catalogue import load_catalogue
-from app.library.sources import fetch
-
 _HIDDEN = 8
 
 
@@ -27,14 +23,6 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     folder = tmp_path / "home é 模型"
     monkeypatch.setenv("FORETOKEN_HOME", str(folder))
     return folder
-
-
-@pytest.fixture(scope="session")
-def embedded_folder() -> Path:
-    """The embedded model, really fetched and converted into the session's own home."""
-    catalogue = load_catalogue([files.shipped_catalogue()])
-    entry = catalogue.model("smollm2-135m-instruct")
-    return fetch(entry, lambda progress: None, pause=lambda: None)
 
 
 def _byte_tokenizer(

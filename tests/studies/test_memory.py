@@ -8,11 +8,9 @@ import pytest
 import yaml
 
 from app import files
-from app.library.catalogue import load_catalogue
 from app.library.head_folder import check_head
 from app.library.memory import Plan, estimate
 from app.library.model_size import size_of
-from app.library.sources import locate
 from app.run.methods import Method
 from app.run.settings import RunSettings
 from own_process import called
@@ -94,11 +92,10 @@ def test_the_estimate_is_within_a_tenth_of_the_measured_peak(tmp_path, kind, pre
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory):
+def target(tmp_path_factory, embedded_folder):
     """A copy of the embedded model: pages that other processes map too cannot be let go of."""
-    shipped = load_catalogue([files.shipped_catalogue()])
     folder = tmp_path_factory.mktemp("embedded")
-    yield shutil.copytree(locate(shipped.model("smollm2-135m-instruct")), folder / "target")
+    yield shutil.copytree(embedded_folder, folder / "target")
     shutil.rmtree(folder)
 
 
