@@ -9,7 +9,9 @@ from torch import Tensor
 
 from app.decoding.contracts import Chain, WholeTree
 from app.decoding.verifiers import make_verifier
+from app.run.identities import violations
 from app.run.settings import Sampling
+from toys import make_lane, run
 
 NEAR = 1e-5
 """How far laws and peaks may differ that passes of different widths stand for."""
@@ -92,3 +94,20 @@ def _near(one, other):
     if one is None or other is None:
         return one is other
     return torch.allclose(one, other, atol=NEAR, rtol=NEAR)
+
+
+def watched(prompt, proposer, reader, sampling, length, *, tokens, end_ids=()):
+    """What a lane writes, its drafts as the rule was given them, and its reader."""
+    rule = Watched(sampling)
+    lane = make_lane(
+        prompt,
+        proposer=proposer,
+        sampling=sampling,
+        draft_length=length,
+        max_new_tokens=tokens,
+        verifier=rule,
+        end_ids=end_ids,
+    )
+    found = run(lane, reader)
+    assert violations(found) == []
+    return found, rule.drafts, reader

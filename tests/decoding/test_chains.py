@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 import torch
 import transformers
-from kept_drafts import NEAR, Counted, Watched, same_drafts, told
+from kept_drafts import NEAR, Counted, same_drafts, told, watched
 
 from app.decoding.contracts import Chain
 from app.decoding.draft_stop import ConfidenceStop
@@ -31,7 +31,6 @@ from app.models.loaded_head import LoadedHead
 from app.models.pair import DraftWidths
 from app.models.picking import ChainReading, Told
 from app.models.session import Session
-from app.run.identities import violations
 from app.run.problems import Cancelled
 from app.run.settings import Sampling
 from published_heads import HIDDEN, first_version, third_version
@@ -70,23 +69,6 @@ def readers(mode: str, target, draft, counts=(), how=None, capacity=CAPACITY):
     return Counted(both), tapes
 
 
-def watched(proposer, reader, sampling, length, tokens, end_ids):
-    """What a lane writes, its drafts as the rule was given them, and its reader."""
-    rule = Watched(sampling)
-    lane = make_lane(
-        PROMPT,
-        proposer=proposer,
-        sampling=sampling,
-        draft_length=length,
-        max_new_tokens=tokens,
-        verifier=rule,
-        end_ids=end_ids,
-    )
-    found = run(lane, reader)
-    assert violations(found) == []
-    return found, rule.drafts, reader
-
-
 def texts(mode, target, draft, *, sampling, length, chained, tokens=40, **changes):
     proposer = draft_model(
         width=target.width,
@@ -98,7 +80,8 @@ def texts(mode, target, draft, *, sampling, length, chained, tokens=40, **change
     reader, _ = readers(
         mode, target, draft, [length] if chained else (), proposer.picking(), capacity=CAPACITY
     )
-    return watched(proposer, reader, sampling, length, tokens, changes.get("end_ids", ()))
+    ends = changes.get("end_ids", ())
+    return watched(PROMPT, proposer, reader, sampling, length, tokens=tokens, end_ids=ends)
 
 
 def whole(one) -> bool:
@@ -155,7 +138,8 @@ def guessed_by(mode, head, *, sampling, length, chained, tokens=40, **changes):
             "head", [length], proposer.picking(), behind=4, advance=lambda done, total: None
         )
     reader = Counted(both)
-    return watched(proposer, reader, sampling, length, tokens, changes.get("end_ids", ()))
+    ends = changes.get("end_ids", ())
+    return watched(PROMPT, proposer, reader, sampling, length, tokens=tokens, end_ids=ends)
 
 
 @pytest.fixture(scope="module", params=["own", "eagle-1", "eagle-3"])

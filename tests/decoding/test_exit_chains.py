@@ -17,9 +17,8 @@ from first_layers import (
     passes_of,
     proposer_of,
 )
-from kept_drafts import NEAR, Counted, Watched, quiet, same_drafts, told
+from kept_drafts import NEAR, Counted, quiet, same_drafts, told, watched
 
-from app.run.identities import violations
 from app.run.problems import Cancelled
 from app.run.settings import Sampling
 from tapes import Tape
@@ -39,27 +38,13 @@ def target():
 
 def texts(mode, target, sampling, *, length=4, chained=True, tokens=40, end_ids=()):
     """What a lane writes, its drafts as the rule was given them, and its reader."""
-    proposer, rule = (
-        proposer_of(target, sampling, chained=chained, end_ids=end_ids),
-        Watched(sampling),
-    )
+    proposer = proposer_of(target, sampling, chained=chained, end_ids=end_ids)
     both, _ = beside(mode, target)
     if chained:
         how = proposer.chains.how
         both.prepare_chain("draft", [length], how, behind=len(PROMPT) - 1, advance=quiet)
     reader = Counted(both)
-    lane = make_lane(
-        PROMPT,
-        proposer=proposer,
-        sampling=sampling,
-        draft_length=length,
-        max_new_tokens=tokens,
-        verifier=rule,
-        end_ids=end_ids,
-    )
-    found = run(lane, reader)
-    assert violations(found) == []
-    return found, rule.drafts, reader
+    return watched(PROMPT, proposer, reader, sampling, length, tokens=tokens, end_ids=end_ids)
 
 
 def whole(one) -> bool:

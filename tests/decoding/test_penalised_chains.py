@@ -11,7 +11,7 @@ from itertools import accumulate
 import pytest
 import torch
 import whole_lanes
-from kept_drafts import NEAR, Counted, Watched, quiet, same_drafts, told
+from kept_drafts import NEAR, Counted, quiet, same_drafts, told, watched
 from transformers import (
     RepetitionPenaltyLogitsProcessor,
     TemperatureLogitsWarper,
@@ -28,7 +28,6 @@ from app.models.block import Block
 from app.models.fixed.passes import Passes
 from app.models.picking import Told
 from app.models.retold import Retold
-from app.run.identities import violations
 from app.run.settings import Sampling
 from tapes import Tapes, taped
 from toys import draft_model, make_lane, run, tiny_head, tiny_llama
@@ -62,18 +61,7 @@ def lane_of(lanes, method, sampling, mode=None, tokens=40):
             both.prepare(role, COUNT + 1, behind=4, advance=quiet)
         asked = proposer.chains
         both.prepare_chain(asked.role, [asked.longest or COUNT], asked.how, behind=4, advance=quiet)
-    reader, rule = Counted(both), Watched(sampling)
-    lane = make_lane(
-        PROMPT,
-        proposer=proposer,
-        sampling=sampling,
-        draft_length=COUNT,
-        max_new_tokens=tokens,
-        verifier=rule,
-    )
-    found = run(lane, reader)
-    assert violations(found) == []
-    return found, rule.drafts, reader
+    return watched(PROMPT, proposer, Counted(both), sampling, COUNT, tokens=tokens)
 
 
 @MODES

@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 import torch
-from kept_drafts import NEAR, Counted, Watched, quiet, same_drafts, told
+from kept_drafts import NEAR, Counted, Watched, quiet, same_drafts, told, watched
 
 from app.decoding.drivers import Sessions
 from app.decoding.proposers.draft_head import HeadSetup
@@ -26,7 +26,6 @@ from app.models.fixed.passes import Passes
 from app.models.growing import TreeGuesses
 from app.models.loaded_head import LoadedHead
 from app.models.picking import Told
-from app.run.identities import violations
 from app.run.settings import Sampling
 from published_heads import HIDDEN, first_version, third_version
 from tapes import Tape, taped
@@ -66,18 +65,7 @@ def grown(mode, head, *, levels, sampling=Sampling(), tokens=40, **tree):
     both, _ = beside(mode, head)
     if proposer.trees is not None:
         both.prepare_trees("head", [levels], proposer.trees.how, behind=4, advance=quiet)
-    rule, reader = Watched(sampling), Counted(both)
-    lane = make_lane(
-        PROMPT,
-        proposer=proposer,
-        sampling=sampling,
-        draft_length=levels,
-        max_new_tokens=tokens,
-        verifier=rule,
-    )
-    found = run(lane, reader)
-    assert violations(found) == []
-    return found, rule.drafts, reader
+    return watched(PROMPT, proposer, Counted(both), sampling, levels, tokens=tokens)
 
 
 def same_trees(mine, theirs):
