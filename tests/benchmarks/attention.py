@@ -1,6 +1,6 @@
 """What one layer's attention costs behind a long text, by the way that its keys are summed over.
 
-    python tests/benchmarks/attention.py [--device cuda] [--heads 32] [--shared 8] [--size 128]
+    python -m tests.benchmarks.attention [--device cuda] [--heads 32] [--shared 8] [--size 128]
         [--repeats 30]
 
 A pass that a card replays has a mask: the queries of all heads that share a key become rows of one
@@ -13,7 +13,6 @@ is faster. Run it alone on the machine.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from functools import partial
 from statistics import median
@@ -23,6 +22,7 @@ from torch import Tensor
 
 from app.models.attention import FoldedMasks, attend_folded
 from app.models.machine import environment
+from tests.benchmarks.timing import seconds_of, wait
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 ROWS = (1, 5)
@@ -112,7 +112,7 @@ class Bench:
             if name == "unmasked" and rows > 1:
                 continue
             work = self._repeated(partial(way, *given))
-            seconds = median(self._seconds(work) for _ in range(self._repeats)) / _CALLS
+            seconds = median(seconds_of(work, self._device) for _ in range(self._repeats)) / _CALLS
             taken = taken or seconds
             apart = float((way(*given).float() - first.float()).abs().max())
             said = "sees all keys" if name == "unmasked" else f"{apart:.1g} apart"
@@ -132,22 +132,11 @@ class Bench:
         run()
         if self._device.type != "cuda":
             return run
-        torch.cuda.synchronize(self._device)
+        wait(self._device)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             run()
         return graph.replay
-
-    def _seconds(self, work: Callable[[], None]) -> float:
-        self._wait()
-        start = time.perf_counter()
-        work()
-        self._wait()
-        return time.perf_counter() - start
-
-    def _wait(self) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
 
 
 def main() -> None:

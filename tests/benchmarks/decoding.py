@@ -1,6 +1,6 @@
 """What our loop costs: beside transformers' own generate, and beside the passes that it asks for.
 
-    python tests/benchmarks/decoding.py [--precision bf16] [--tokens 64] [--pairs 7] [--device cpu]
+    python -m tests.benchmarks.decoding [--precision bf16] [--tokens 64] [--pairs 7] [--device cpu]
 
 Measures on the embedded pairs; run it alone on the machine. Prints ratios, medians and ranges.
 """
@@ -8,14 +8,13 @@ Measures on the embedded pairs; run it alone on the machine. Prints ratios, medi
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from functools import cache
 from statistics import median
+from typing import Any
 
 import torch
 import transformers
-from scipy.stats import binom
 
 from app import files
 from app.library.catalogue import load_catalogue
@@ -31,6 +30,7 @@ from app.run.preparation import Prepare
 from app.run.record import Repetition, RunRecord
 from app.run.settings import RunSettings, Sampling
 from app.studies.workbench import Workbench
+from tests.benchmarks.timing import median_interval, seconds_of
 
 PROMPT = (
     "Write a long story about a lighthouse keeper who finds a map in a bottle. Begin with: The "
@@ -108,20 +108,20 @@ class Bench:
         model = self._plain()
         model.generation_config.eos_token_id = None
         prompt = torch.tensor([ids], device=model.device)
-        _wait(model.device)
-        start = time.perf_counter()
-        with torch.inference_mode():
-            written = model.generate(
-                prompt,
-                attention_mask=torch.ones_like(prompt),
-                max_new_tokens=self._tokens,
-                do_sample=False,
-                pad_token_id=0,
-            )
-        _wait(model.device)
-        taken = time.perf_counter() - start
-        assert written.shape[1] == len(ids) + self._tokens
+        written: list[torch.Tensor] = []
+        taken = seconds_of(lambda: written.append(self._generated(model, prompt)), model.device)
+        assert written[0].shape[1] == len(ids) + self._tokens
         return taken
+
+    @torch.inference_mode()
+    def _generated(self, model: Any, prompt: torch.Tensor) -> torch.Tensor:
+        return model.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_new_tokens=self._tokens,
+            do_sample=False,
+            pad_token_id=0,
+        )
 
     @cache  # noqa: B019 - there is one bench, as long as the program
     def _plain(self):
@@ -163,18 +163,6 @@ class Bench:
         for event in events:
             record.apply(event)
         return record
-
-
-def median_interval(values: list[float]) -> tuple[float, float]:
-    """The 95 % interval of the median by order statistics (the sign test's): no law is assumed."""
-    ordered = sorted(values)
-    rank = int(binom.ppf(0.025, len(ordered), 0.5))
-    return ordered[max(rank - 1, 0)], ordered[min(len(ordered) - rank, len(ordered) - 1)]
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
 
 
 def _arguments() -> argparse.Namespace:

@@ -1,6 +1,6 @@
 """What a draft is worth: every way of guessing beside plain decoding, over six kinds of prompts.
 
-    python tests/benchmarks/drafts.py [--pair embedded] [--methods ngram-else-head,head]
+    python -m tests.benchmarks.drafts [--pair embedded] [--methods ngram-else-head,head]
         [--draft-length 4] [--per-kind 3] [--tokens 128] [--precision fp32] [--temperature 0]
 
 Runs the shipped prompts, pairs of whole lanes alternated, and prints for each kind the median

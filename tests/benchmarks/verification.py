@@ -1,6 +1,6 @@
 """What deciding costs apart from the models: whole verdicts, and ways to cut a nucleus.
 
-    python tests/benchmarks/verification.py [--device cuda] [--width 151936] [--drafted 4]
+    python -m tests.benchmarks.verification [--device cuda] [--width 151936] [--drafted 4]
         [--repeats 30]
 
 For each rule and sampling prints the median of a round's verdict with its copy home, and how many
@@ -13,7 +13,6 @@ machine.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from functools import partial
 from statistics import median
@@ -33,6 +32,7 @@ from app.models.block import Block
 from app.models.machine import environment
 from app.run.rules import RULES
 from app.run.settings import Sampling
+from tests.benchmarks.timing import seconds_of, wait
 
 SAMPLINGS = {
     "greedy": Sampling(),
@@ -144,30 +144,19 @@ class Bench:
     def _show(self, title: str, work: Callable[[], Any]) -> float:
         """Prints what a piece of work costs; its median in seconds."""
         work()
-        seconds = median(self._seconds(work) for _ in range(self._repeats))
+        seconds = median(seconds_of(work, self._device) for _ in range(self._repeats))
         with Operations() as asked:
             work()
         kernels = f", {self._kernels(work)} kernels" if self._device.type == "cuda" else ""
         print(f"{title}: {1e6 * seconds:.0f} us, {asked.count} operations{kernels}")
         return seconds
 
-    def _seconds(self, work: Callable[[], Any]) -> float:
-        self._wait()
-        start = time.perf_counter()
-        work()
-        self._wait()
-        return time.perf_counter() - start
-
-    def _wait(self) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-
     def _kernels(self, work: Callable[[], Any]) -> int:
         from torch.profiler import ProfilerActivity, profile
 
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
             work()
-            self._wait()
+            wait(self._device)
         return sum(one.device_type == torch.autograd.DeviceType.CUDA for one in seen.events())
 
 

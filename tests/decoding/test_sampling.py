@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from benchmarks.verification import by_halving, by_sorting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import (
@@ -21,6 +20,7 @@ from app.decoding.sampling import Penalties, pick, warp
 from app.models.block import Block
 from app.run.problems import Problem
 from app.run.settings import Sampling
+from tests.benchmarks.verification import by_halving, by_sorting
 
 
 @given(

@@ -133,7 +133,7 @@ def steps(folder: Path) -> list[Step]:
     others = sorted({file.stem for file in (ROOT / HERE).glob("test_*.py")} - first.keys())
     graphs, lanes, memory = (tests(file, limit, folder) for file, limit in first.items())
     timed = [
-        Step(name, [sys.executable, f"tests/benchmarks/{name}.py", "--device", "cuda"], 60)
+        Step(name, [sys.executable, "-m", f"tests.benchmarks.{name}", "--device", "cuda"], 60)
         for name in ("attention", "verification")
     ]
     return [

@@ -1,7 +1,7 @@
 """What only a graphics card can show; skipped without one.
 
-Run there: python -m pytest -m gpu tests/gpu && python tests/benchmarks/decoding.py --device cuda
-&& python tests/benchmarks/verification.py --device cuda
+Run there: python -m pytest -m gpu tests/gpu && python -m tests.benchmarks.decoding --device cuda
+&& python -m tests.benchmarks.verification --device cuda
 """
 
 import gc

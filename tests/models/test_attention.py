@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from benchmarks.attention import in_parts, inputs
 from card_stand_in import CARD, Card, OnCard
 
 from app.models import attention
 from app.models.attention import attend
+from tests.benchmarks.attention import in_parts, inputs
 
 SHARED, SIZE, SCALE = 2, 8, 0.3
 
