@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from app.library.fixed_memory import captured, placed_room
 from app.library.head_size import HeadSize
 from app.library.model_size import ModelSize
+from app.library.precision_bytes import KINDS, number_bytes
 from app.run.methods import Drafter
 from app.run.settings import PassKind, Precision
 from app.run.tree_shape import TreeShape
@@ -29,30 +31,6 @@ DEVICE_KINDS = tuple(_OF_LIBRARIES)
 """The kinds of devices that a plan can be made for."""
 CACHE_STEP = 16
 """A cache has room for a multiple of so many tokens."""
-PLACED_STEP = 64
-"""A cache that passes of fixed shape write to has room for a multiple of so many tokens."""
-PLACED_SLACK = 32
-"""Tokens of room behind those of the text there, for rows that passes are padded by."""
-PASS_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64)
-"""Rows that a pass of fixed shape may have; those in between are padded to the next."""
-_DRAFT_ROWS = 2
-"""Rows of a draft model's passes in a round, at most."""
-_GRAPHS = 64 << 20
-"""What a session's captured graphs take, and the numbers between their steps; chains of first
-layers as much again. Not measured yet."""
-_WORKSPACE = 32 << 20
-"""What cuBLAS takes for itself on the stream of a session's graphs: so much from compute capability
-9.0 on, and 8.5 MiB before, as torch's `getChosenWorkspaceSize` has it."""
-_FOUR_BIT = ("nf4", "fp4")
-"""Precisions whose passes of several rows make a linear layer's weights anew in 16 bits."""
-LONGEST_CHAIN = 16
-"""Guesses of a chain that is captured as a whole, at most: each takes time and memory to record."""
-_LAWS_OF_A_GUESS = 4
-"""Copies of a guess's law in fp32, where chains of guesses are captured: as it is made, among the
-others, where they are left, and as they are handed on."""
-_SCORES_OF_A_LEVEL = 4
-"""Copies in fp32 of the scores behind a level of a tree, where trees are captured: as they come, in
-fp32, and as log-probabilities before and behind their clamp. A guess, as no card was measured."""
 _TOKENIZER = 13
 """A tokenizer in the machine's memory, as a multiple of its file."""
 _OTHER_TOKENS = 2
@@ -177,31 +155,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return min(tokens, draft.shape.context_length or tokens)
 
 
-class _Kind(msgspec.Struct, frozen=True):
-    """How a precision holds numbers, in bytes."""
-
-    linear: float
-    """A weight of a linear layer, with its share of the scales."""
-    rest: int
-    """Any other weight; activations and caches as well."""
-    output: float = 0.0
-    """A weight that a CPU packs apart for an output layer which shares the embeddings."""
-
-
-_FOUR_BITS = 0.5 + 1 / 64 + 4 / (64 * 256)
-"""A scale of 8 bits for 64 weights, and one of 32 for 256 of those."""
-_KINDS: dict[str, _Kind] = {
-    "fp32": _Kind(4, 4, output=4),
-    "bf16": _Kind(2, 2, output=2),
-    "fp16": _Kind(2, 2),
-    "int8": _Kind(1, 4, output=1),
-    "llm-int8": _Kind(1, 2),
-    "nf4": _Kind(_FOUR_BITS, 2),
-    "fp4": _Kind(_FOUR_BITS, 2),
-}
-"""Keyed by the names of `Precision`, and of those to come."""
-
-
 def estimate(plan: Plan) -> tuple[Held, ...]:
     """What the run holds on each device that it uses, the target's first."""
     ahead = _draft_weights(plan)
@@ -215,9 +168,9 @@ def estimate(plan: Plan) -> tuple[Held, ...]:
         caches=target_caches + (0 if apart else draft_caches),
     )
     working = _working(plan.target, plan.precision, plan.device, tokens=plan.text, rows=plan.rows)
-    captured, captured_ahead = _captured(plan)
+    graphs, graphs_ahead = captured(plan)
     if plan.draft is None:
-        return (_with(mine, working + captured),)
+        return (_with(mine, working + graphs),)
     beside = _working(
         plan.draft,
         plan.draft_precision,
@@ -226,16 +179,16 @@ def estimate(plan: Plan) -> tuple[Held, ...]:
         rows=plan.rows,
     )
     if not apart:
-        return (_with(mine, max(working, beside) + captured + captured_ahead),)
+        return (_with(mine, max(working, beside) + graphs + graphs_ahead),)
     other = Held(plan.drafts_on, draft=ahead, caches=draft_caches)
-    return (_with(mine, working + captured), _with(other, beside + captured_ahead))
+    return (_with(mine, working + graphs), _with(other, beside + graphs_ahead))
 
 
 def weights(size: ModelSize, precision: Precision, device: str) -> int:
     """Bytes of a model's weights in a precision; in their own, where they stay in that."""
     if size.held is not None:
         return size.file_bytes
-    kind = _KINDS[precision]
+    kind = KINDS[precision]
     rest = size.shape.parameters - size.linear
     own = kind.output * size.table if size.shape.tied and _is_cpu(device) else 0
     if not size.shape.tied and kind.output and kind.output < kind.rest and _is_cpu(device):
@@ -248,12 +201,7 @@ def cache_bytes(size: ModelSize, precision: Precision, tokens: int, *, placed: b
     passes of fixed shape write to it.
     """
     room = placed_room(tokens) if placed else _room(tokens)
-    return size.shape.layers * size.kept * room * _bytes(precision)
-
-
-def placed_room(tokens: int) -> int:
-    """The tokens that memory for passes of fixed shape has room for, padded rows included."""
-    return -(-(tokens + PLACED_SLACK) // PLACED_STEP) * PLACED_STEP
+    return size.shape.layers * size.kept * room * number_bytes(precision)
 
 
 def _room(tokens: int) -> int:
@@ -271,12 +219,12 @@ def _draft_weights(plan: Plan) -> int:
 
 
 def _head_weights(plan: Plan) -> int:
-    return plan.head.weights * _bytes(plan.precision) if plan.head else 0
+    return plan.head.weights * number_bytes(plan.precision) if plan.head else 0
 
 
 def _mtp_weights(plan: Plan) -> int:
     """The modules of the target, where the method asks for them."""
-    return plan.target.mtp * _bytes(plan.precision) if plan.drafter == "mtp" else 0
+    return plan.target.mtp * number_bytes(plan.precision) if plan.drafter == "mtp" else 0
 
 
 def _caches(plan: Plan) -> tuple[int, int]:
@@ -295,66 +243,16 @@ def _caches(plan: Plan) -> tuple[int, int]:
     if plan.drafter == "head" and plan.head is not None:
         held = plan.head.kept * (placed_room(tokens) if placed else _room(tokens))
         features = plan.head.features * tokens
-        fast += (held + features) * _bytes(plan.precision)
+        fast += (held + features) * number_bytes(plan.precision)
     if plan.drafter == "mtp":
         # A layer each; beside the target's features, the answers of all modules but the last.
         modules, kept = plan.target.mtp_modules, plan.target.shape.hidden * tokens
         fast += plain // plan.target.shape.layers * modules
-        fast += max(modules, 1) * kept * _bytes(plan.precision)
+        fast += max(modules, 1) * kept * number_bytes(plan.precision)
     if not plan.baseline:
         return fast, ahead
     alone = cache_bytes(plan.target, plan.precision, plan.text, placed=placed)
     return (fast + alone, ahead) if plan.at_once else (max(fast, alone), ahead)
-
-
-def _captured(plan: Plan) -> tuple[int, int]:
-    """What graphs of the target and of what guesses take: those of every session that is open at
-    once, with the logits that each width leaves behind, and the laws of chains or scores of trees.
-    """
-    lanes = 2 if plan.baseline and plan.at_once else 1
-    mine, ahead = 0, 0
-    if plan.captures(plan.device):
-        mine = lanes * _graphs(plan.target, plan.precision, plan.rows)
-    if plan.drafter == "model" and plan.draft is not None and plan.captures(plan.drafts_on):
-        ahead = _graphs(plan.draft, plan.draft_precision, _DRAFT_ROWS) + _chained(plan)
-    if plan.drafter == "head" and plan.head is not None and plan.captures(plan.device):
-        mine += _GRAPHS + _WORKSPACE + (_grown(plan.tree, plan) if plan.tree else _chained(plan))
-    if plan.drafter == "early-exit" and plan.captures(plan.device):
-        mine += _GRAPHS + _chained(plan)  # on the stream of the target's own graphs
-    return mine, ahead
-
-
-def _graphs(size: ModelSize, precision: Precision, rows: int) -> int:
-    """What the graphs of one session of a model take, which have a pool and a stream of their own,
-    with the logits that each width leaves behind.
-    """
-    shape = size.shape
-    widest = shape.hidden * max(shape.intermediate, shape.heads * shape.head_size)
-    unpacked = 2 * widest if (size.held or precision) in _FOUR_BIT else 0
-    return _GRAPHS + _WORKSPACE + unpacked + _left_behind(size, precision, rows)
-
-
-def _chained(plan: Plan) -> int:
-    """The laws of a chain of guesses, over the target's ids. Which tokens a text has used, under
-    penalties, is two bytes a token beside them: not counted.
-    """
-    guesses = min(plan.draft_length, LONGEST_CHAIN)
-    return guesses * _LAWS_OF_A_GUESS * plan.target.shape.vocabulary * 4
-
-
-def _grown(tree: TreeShape, plan: Plan) -> int:
-    """The scores behind one level of a tree, over the target's ids: the levels after it take the
-    same memory. What is used before each guess, under penalties, is two bytes a token beside them:
-    not counted.
-    """
-    return tree.breadth * _SCORES_OF_A_LEVEL * plan.target.shape.vocabulary * 4
-
-
-def _left_behind(size: ModelSize, precision: Precision, rows: int) -> int:
-    """The logits of a pass of each width that up to so many rows are padded to."""
-    below = sum(width for width in PASS_WIDTHS if width < rows)
-    widest = next((width for width in PASS_WIDTHS if width >= rows), 0)
-    return (below + widest) * size.shape.vocabulary * _bytes(precision)
 
 
 def _working(size: ModelSize, precision: Precision, device: str, *, tokens: int, rows: int) -> int:
@@ -362,13 +260,13 @@ def _working(size: ModelSize, precision: Precision, device: str, *, tokens: int,
     take.
     """
     shape = size.shape
-    fed = min(_CHUNK, tokens)
+    fed, number = min(_CHUNK, tokens), number_bytes(precision)
     vectors = (shape.heads + 2 * shape.key_value_heads) * shape.head_size
     inside = 2 * (size.feed_forward - 1) * shape.intermediate
     numbers = 4 * shape.hidden + inside + 3 * vectors
-    passed = fed * numbers * (_bytes(precision) + _COMPUTED)
-    masks = 2 * fed * tokens * _bytes(precision)
-    made = 2 * tokens * shape.heads * shape.head_size * _bytes(precision) if size.latent else 0
+    passed = fed * numbers * (number + _COMPUTED)
+    masks = 2 * fed * tokens * number
+    made = 2 * tokens * shape.heads * shape.head_size * number if size.latent else 0
     rounds = _ROWS_AT_ONCE * rows * shape.vocabulary * 4
     libraries = _OF_LIBRARIES[device.partition(":")[0]]
     tokenizer = _TOKENIZER * size.tokenizer if _is_cpu(device) else 0
@@ -377,11 +275,6 @@ def _working(size: ModelSize, precision: Precision, device: str, *, tokens: int,
 
 def _with(held: Held, working: int) -> Held:
     return msgspec.structs.replace(held, working=working)
-
-
-def _bytes(precision: Precision) -> int:
-    """Bytes of a number that is computed with."""
-    return _KINDS[precision].rest
 
 
 def _is_cpu(device: str) -> bool:

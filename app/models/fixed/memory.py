@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache as TransformersCache
 
-from app.library.memory import placed_room
+from app.library.fixed_memory import placed_room
 from app.models.cache import FixedLayer, SequenceCache
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.library.memory import PASS_WIDTHS
+from app.library.fixed_memory import PASS_WIDTHS
 
 WIDTHS = PASS_WIDTHS
 """Rows that a fixed pass may have.

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from app.library.memory import LONGEST_CHAIN
+from app.library.fixed_memory import LONGEST_CHAIN
 from app.models.causal_model import Advance
 from app.models.fixed.recorder import Recordings, Run
 from app.models.growing import Growing, TreeGuesses

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.library.memory import placed_room
+from app.library.fixed_memory import placed_room
 from app.models.fixed.shapes import (
     LARGEST,
     WIDTHS,
