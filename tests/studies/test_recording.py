@@ -200,68 +200,40 @@ def test_passes_are_timed_as_runs_compute_them(taped, tiny):
     assert costs[0].key != costs[1].key
 
 
-@pytest.fixture
-def chains(monkeypatch):
-    """The lengths of the chains of guesses that sessions made, and None where they made none."""
+def watched(monkeypatch, name, asked):
+    """What whole drafts were asked for, as this answer of the drivers has them, and None where none
+    was made.
+    """
     made = []
-    answer = drivers._chain
+    answer = getattr(drivers, name)
 
-    def watched(session, wanted):
+    def watching(session, wanted):
         found = answer(session, wanted)
-        made.append(None if found is None else wanted.count)
+        made.append(None if found is None else getattr(wanted, asked))
         return found
 
-    monkeypatch.setattr(drivers, "_chain", watched)
+    monkeypatch.setattr(drivers, name, watching)
     return made
 
 
-@pytest.mark.parametrize("penalty", [1.0, 1.2])
-@pytest.mark.parametrize(
-    "method", ["draft-model", "early-exit", "head", "tli", "slem", "ngram-else-head"]
-)
-def test_guesses_of_a_run_are_made_as_whole_chains(taped, tiny, chains, method, penalty):
-    bench, tapes = taped
-    sampling = Sampling(temperature=0.9, top_k=20, repetition_penalty=penalty, seed=4)
-    settings = tiny(method=method, max_new_tokens=40, draft_length=3, sampling=sampling)
-    eager = ran(bench, msgspec.structs.replace(settings, passes="eager"), costing=False)
-    assert chains == []
-    within = []
-    found = ran(
-        bench,
-        settings,
-        costing=False,
-        report=lambda progress: within.append((progress.stage, tapes.recorded)),
-    )
-    assert texts(found) == texts(eager)
-    assert tapes.recorded == dict(within)["warming up"]
-    length = 2 if method == "ngram-else-head" else 3  # its head has a length of its own
-    assert chains.count(length) > 3
-    assert set(chains) <= {length, None}
+@pytest.fixture
+def chains(monkeypatch):
+    """The lengths of the chains of guesses that sessions made, and None where they made none."""
+    return watched(monkeypatch, "_chain", "count")
 
 
 @pytest.fixture
 def trees(monkeypatch):
     """The levels of the trees of guesses that sessions grew, and None where they grew none."""
-    made = []
-    answer = drivers._tree
-
-    def watched(session, wanted):
-        found = answer(session, wanted)
-        made.append(None if found is None else wanted.levels)
-        return found
-
-    monkeypatch.setattr(drivers, "_tree", watched)
-    return made
+    return watched(monkeypatch, "_tree", "levels")
 
 
-@pytest.mark.parametrize("policy", ["fixed", "heuristic"])
-def test_trees_of_a_run_are_grown_as_a_whole(taped, tiny, trees, policy):
-    bench, tapes = taped
-    sampling = Sampling(temperature=0.9, top_k=20, seed=4)
-    settings = tiny(method="head-tree", max_new_tokens=40, draft_length=3, sampling=sampling)
-    settings = msgspec.structs.replace(settings, draft_length_policy=policy)
+def run_both_ways(bench, tapes, settings, made):
+    """Runs eagerly, which asks for no whole draft, and by graphs that were all recorded at warm-up:
+    both write the same.
+    """
     eager = ran(bench, msgspec.structs.replace(settings, passes="eager"), costing=False)
-    assert trees == []
+    assert made == []
     within = []
     found = ran(
         bench,
@@ -272,6 +244,29 @@ def test_trees_of_a_run_are_grown_as_a_whole(taped, tiny, trees, policy):
     assert found.target.passes == "captured graphs"
     assert texts(found) == texts(eager)
     assert tapes.recorded == dict(within)["warming up"]
+
+
+@pytest.mark.parametrize("penalty", [1.0, 1.2])
+@pytest.mark.parametrize(
+    "method", ["draft-model", "early-exit", "head", "tli", "slem", "ngram-else-head"]
+)
+def test_guesses_of_a_run_are_made_as_whole_chains(taped, tiny, chains, method, penalty):
+    bench, tapes = taped
+    sampling = Sampling(temperature=0.9, top_k=20, repetition_penalty=penalty, seed=4)
+    settings = tiny(method=method, max_new_tokens=40, draft_length=3, sampling=sampling)
+    run_both_ways(bench, tapes, settings, chains)
+    length = 2 if method == "ngram-else-head" else 3  # its head has a length of its own
+    assert chains.count(length) > 3
+    assert set(chains) <= {length, None}
+
+
+@pytest.mark.parametrize("policy", ["fixed", "heuristic"])
+def test_trees_of_a_run_are_grown_as_a_whole(taped, tiny, trees, policy):
+    bench, tapes = taped
+    sampling = Sampling(temperature=0.9, top_k=20, seed=4)
+    settings = tiny(method="head-tree", max_new_tokens=40, draft_length=3, sampling=sampling)
+    settings = msgspec.structs.replace(settings, draft_length_policy=policy)
+    run_both_ways(bench, tapes, settings, trees)
     assert sum(levels is not None for levels in trees) > 3
     if policy == "fixed":  # fewer levels may be left at the end of a text
         assert set(trees) <= {3, None}
@@ -291,8 +286,8 @@ def test_chains_of_every_length_that_a_policy_may_choose_are_there(taped, tiny, 
     assert None not in chains
 
 
-@pytest.mark.parametrize("method", ["draft-model", "early-exit", "head"])
-def test_a_guess_costs_its_share_of_a_chain(taped, tiny, monkeypatch, method):
+@pytest.mark.parametrize("method", ["draft-model", "early-exit", "head", "head-tree"])
+def test_a_guess_or_a_level_costs_its_share_of_a_whole_draft(taped, tiny, monkeypatch, method):
     bench, _ = taped
     asked = []
 
@@ -302,23 +297,6 @@ def test_a_guess_costs_its_share_of_a_chain(taped, tiny, monkeypatch, method):
 
     monkeypatch.setattr(head_steps, "time_whole", told)
     settings = tiny(method=method, max_new_tokens=8, draft_length=3)
-    assert ran(bench, settings).costs.draft_step == 0.125
-    assert asked == [3]
-    eager = ran(bench, msgspec.structs.replace(settings, passes="eager")).costs
-    assert asked == [3]
-    assert eager.draft_step != 0.125
-
-
-def test_a_level_costs_its_share_of_a_tree(taped, tiny, monkeypatch):
-    bench, _ = taped
-    asked = []
-
-    def told(session, text, wanted, **_):
-        asked.append(wanted.length)
-        return 0.125
-
-    monkeypatch.setattr(head_steps, "time_whole", told)
-    settings = tiny(method="head-tree", max_new_tokens=8, draft_length=3)
     assert ran(bench, settings).costs.draft_step == 0.125
     assert asked == [3]
     eager = ran(bench, msgspec.structs.replace(settings, passes="eager")).costs
