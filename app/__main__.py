@@ -37,6 +37,17 @@ def main() -> int:
             return _STOPPED  # Ctrl+C before anything could listen to it
 
         return command_line(arguments)
+    return _window()
+
+
+def _window() -> int:
+    """Opens the window, or says why none can open; Qt's own modules may not even load there."""
+    from app.gui.display import obstacle
+
+    hindrance = obstacle()
+    if hindrance:
+        print(hindrance, file=sys.stderr)
+        return 2
     from app.gui.application import main as window
 
     return window()

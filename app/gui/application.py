@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QApplication
 from app import files
 from app.engine.client import EngineClient
 from app.gui.crash import begin_log, install_crash_dialog
-from app.gui.display import obstacle
 from app.gui.engine_link import EngineLink
 from app.gui.one_window import OneWindow
 from app.gui.theme import Theme
@@ -22,10 +21,6 @@ from app.library.catalogue import load_catalogue
 
 def main() -> int:
     """Opens the window and stays until it is closed; returns the exit code."""
-    hindrance = obstacle()
-    if hindrance:
-        print(hindrance, file=sys.stderr)
-        return 2
     begin_log(files.log_folder() / "window.log")
     application = QApplication(sys.argv[:1])
     application.setApplicationName("Foretoken")

@@ -9,22 +9,23 @@ from pathlib import Path
 
 import PySide6
 
+from app.gui.qt_libraries import missing_libraries
+
 
 def obstacle() -> str | None:
     """One line that says why no window can open and what to do; None if nothing is in the way."""
     asked = os.environ.get("QT_QPA_PLATFORM", "").split(":")[0].split(";")[0]
-    if asked:
-        return _unknown_platform(asked)
-    if not sys.platform.startswith("linux"):
-        return None
-    if os.environ.get("WAYLAND_DISPLAY"):
-        return None
-    if not os.environ.get("DISPLAY"):
+    unknown = _unknown_platform(asked) if asked else None
+    if unknown or not sys.platform.startswith("linux"):
+        return unknown
+    wayland, display = os.environ.get("WAYLAND_DISPLAY"), os.environ.get("DISPLAY")
+    if not (asked or wayland or display):
         return (
             "Foretoken cannot open a window: neither DISPLAY nor WAYLAND_DISPLAY is set. Start it "
             "in a desktop session, or use the command line: foretoken run --help"
         )
-    return _missing_library() or _unreachable_display()
+    x11 = asked == "xcb" or not (asked or wayland)
+    return missing_libraries(x11) or (_unreachable_display() if x11 else None)
 
 
 def _unknown_platform(asked: str) -> str | None:
@@ -41,20 +42,8 @@ def _unknown_platform(asked: str) -> str | None:
     return f"QT_QPA_PLATFORM is {asked!r}, which Qt does not have here. Unset it, or use: {known}"
 
 
-def _missing_library() -> str | None:
-    """The X11 plugin needs a library that not every system has."""
-    try:
-        ctypes.CDLL("libxcb-cursor.so.0")
-    except OSError:
-        return (
-            "Foretoken cannot open a window: libxcb-cursor.so.0 is missing. Install it (Debian and "
-            "Ubuntu: apt install libxcb-cursor0; Fedora: dnf install xcb-util-cursor)"
-        )
-    return None
-
-
 def _unreachable_display() -> str | None:
-    """DISPLAY is set, but nobody answers there."""
+    """No X server answers where DISPLAY says that one is."""
     try:
         xcb = ctypes.CDLL("libxcb.so.1")
     except OSError:
@@ -66,7 +55,7 @@ def _unreachable_display() -> str | None:
     if failed:
         return (
             "Foretoken cannot open a window: no X server answers at "
-            f"DISPLAY={os.environ['DISPLAY']}. Check it, or use the command line: "
+            f"DISPLAY={os.environ.get('DISPLAY', '')}. Check it, or use the command line: "
             "foretoken run --help"
         )
     return None
