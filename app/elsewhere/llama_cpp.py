@@ -33,11 +33,24 @@ def llama_cpp(setup: Setup) -> Written:
     notes = [
         "llama.cpp reads GGUF files, in their own precision: take one of the model, or convert it "
         "with convert_hf_to_gguf.py.",
+        *_held_here(setup, flags),
         *changed,
         *_rule(settings)[1],
         *_sampled_otherwise(settings),
     ]
     return Written(shlex.join(words), notes)
+
+
+def _held_here(setup: Setup, flags: list[str]) -> list[str]:
+    """The precisions that the files should be near, as far as they are known."""
+    target, draft = setup.precision, setup.draft_precision if "-md" in flags else ""
+    named = [
+        f"{role} is held in {held}" for role, held in (("target", target), ("draft", draft)) if held
+    ]
+    said = [f"Here the {' and the '.join(named)}: choose files near that."] if named else []
+    if draft and draft != target and setup.target == setup.draft:
+        said.append("-m and -md stand for two files of the same model.")
+    return said
 
 
 def _gguf(model: str) -> str:

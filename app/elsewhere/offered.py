@@ -14,7 +14,15 @@ def setup_offered(settings: RunSettings, catalogue: Catalogue) -> Setup:
     pair = catalogue.pair(settings.pair)
     guesser = {"model": pair.draft, "head": pair.head}.get(METHODS[settings.method].drafter)
     draft = _named(catalogue, guesser) if guesser else ""
-    return Setup(settings, _named(catalogue, pair.target), draft)
+    precision = settings.precision or ""
+    draft_precision = settings.draft_precision or pair.draft_precision or precision
+    return Setup(
+        settings,
+        _named(catalogue, pair.target),
+        draft,
+        precision,
+        draft_precision if draft else "",
+    )
 
 
 def _named(catalogue: Catalogue, name: str) -> str:

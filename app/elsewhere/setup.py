@@ -26,6 +26,17 @@ class Setup(msgspec.Struct, frozen=True):
     """A repository of the Hub, or where the model lies."""
     draft: str = ""
     """The same of the draft model or the draft head; empty without one."""
+    precision: str = ""
+    """How the target's weights are held; empty where that is left to the machine."""
+    draft_precision: str = ""
+    """The same of the draft's."""
+
+    @property
+    def numbers(self) -> str:
+        """What all but the target's quantised weights is held in; empty where it is not known."""
+        return {"nf4": "bf16", "fp4": "bf16", "llm-int8": "bf16", "int8": "fp32"}.get(
+            self.precision, self.precision
+        )
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -53,8 +64,14 @@ def setup_of(record: RunRecord) -> Setup:
     """The set-up of a run. Modules of the target are no model to be named."""
     method = METHODS.get(record.settings.method)
     own = method is not None and method.drafter == "mtp"
-    draft = told(record.draft) if record.draft and not own else ""
-    return Setup(record.settings, told(record.target), draft)
+    draft = None if own else record.draft
+    return Setup(
+        record.settings,
+        told(record.target),
+        told(draft) if draft else "",
+        record.target.precision,
+        draft.precision if draft else "",
+    )
 
 
 def told(facts: ModelFacts) -> str:
@@ -80,6 +97,16 @@ def place_notes(setup: Setup) -> list[str]:
         f"{name} stands for the {role}'s folder on your machine."
         for name, role in named
         if name.startswith(PLACE)
+    ]
+
+
+def chosen_here(setup: Setup, program: str) -> list[str]:
+    """What becomes of a precision that nobody has asked for."""
+    if setup.precision:
+        return []
+    return [
+        "How the target's weights are held is left to the machine here (fp32 on most CPUs, nf4 on "
+        f"a graphics card); {program} takes what the model's own files name."
     ]
 
 

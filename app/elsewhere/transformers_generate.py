@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.elsewhere.setup import Setup, Written, place_notes
+from app.elsewhere.setup import Setup, Written, chosen_here, place_notes
 from app.run.methods import METHODS
 from app.run.rules import RULES
 from app.run.settings import RunSettings
@@ -20,7 +20,7 @@ _DTYPES = {"fp32": "torch.float32", "bf16": "torch.bfloat16", "fp16": "torch.flo
 _ASSISTANT = "assistant"
 _HELD = (
     "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type={!r}, "
-    "bnb_4bit_compute_dtype=torch.bfloat16)"
+    "bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16)"
 )
 
 
@@ -39,7 +39,7 @@ def transformers_generate(setup: Setup) -> Written:
         return Written("", [f"transformers has no counterpart of the method {label}."])
     arguments, changed = generate_arguments(setup)
     text = _program(setup, arguments)
-    return Written(text, [*changed, *_elsewise(settings), *place_notes(setup)])
+    return Written(text, [*changed, *_elsewise(settings), *_kept_here(setup), *place_notes(setup)])
 
 
 def generate_arguments(setup: Setup) -> _Part:
@@ -187,24 +187,30 @@ def _sampling(settings: RunSettings) -> dict[str, Any]:
 
 def _elsewise(settings: RunSettings) -> list[str]:
     """What is not there, or otherwise, of settings that have nothing to do with guesses."""
-    changed, precision = [], settings.precision
+    changed = []
     if not settings.sampling.greedy:
         changed.append("The same seed draws another text: torch's own random stream is used.")
     if settings.sampling.presence_penalty:
         changed.append("transformers has no presence penalty: it is left out.")
     if settings.ignore_end_of_text:
         changed.append("The text ends at an end-of-text token there.")
-    if precision in ("int8",):
-        changed.append(f"transformers does not hold weights in {precision} as this program does.")
     return changed
 
 
-def _held(precision: str | None) -> str:
-    """The arguments that say how weights are held."""
+def _kept_here(setup: Setup) -> list[str]:
+    """Precisions that transformers does not make of a folder's weights, or is not told."""
+    if "int8" in (setup.precision, setup.draft_precision):
+        return ["transformers does not hold weights in int8 as this program does: it is left out."]
+    return chosen_here(setup, "transformers")
+
+
+def _held(precision: str) -> str:
+    """The arguments that say how weights are held; what is not quantised is in bf16."""
     if precision in ("nf4", "fp4"):
-        return f", quantization_config={_HELD.format(precision)}"
+        return f", dtype=torch.bfloat16, quantization_config={_HELD.format(precision)}"
     if precision == "llm-int8":
-        return ", quantization_config=BitsAndBytesConfig(load_in_8bit=True)"
+        quantised = "BitsAndBytesConfig(load_in_8bit=True)"
+        return f", dtype=torch.bfloat16, quantization_config={quantised}"
     return f", dtype={_DTYPES[precision]}" if precision in _DTYPES else ""
 
 
@@ -212,13 +218,13 @@ def _program(setup: Setup, arguments: Mapping[str, Any]) -> str:
     """The whole of it; the prompt is left open."""
     settings = setup.settings
     target, draft = setup.target, setup.draft
-    held = f", device_map='auto'{_held(settings.precision)}"
+    held = f", device_map='auto'{_held(setup.precision)}"
     lines = [
         f"tokenizer = AutoTokenizer.from_pretrained({target!r})",
         f"model = AutoModelForCausalLM.from_pretrained({target!r}{held})",
     ]
     if "assistant_model" in arguments:
-        held = f", device_map='auto'{_held(settings.draft_precision or settings.precision)}"
+        held = f", device_map='auto'{_held(setup.draft_precision)}"
         lines.append(f"assistant = AutoModelForCausalLM.from_pretrained({draft!r}{held})")
     if "assistant_tokenizer" in arguments:
         lines.append(f"assistant_tokenizer = AutoTokenizer.from_pretrained({draft!r})")

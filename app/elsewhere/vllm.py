@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
-from app.elsewhere.setup import Setup, Written, eagle, place_notes, sampled
+from app.elsewhere.setup import Setup, Written, chosen_here, eagle, place_notes, sampled
 from app.elsewhere.vllm_config import SUFFIX
 from app.elsewhere.vllm_fields import RULES
 from app.run.methods import METHODS
 from app.run.rules import RULES as OFFERED
-from app.run.settings import RunSettings
+from app.run.settings import Precision, RunSettings
 
 _Part = tuple[dict[str, Any], list[str]]
 """Fields of the config, and what is not the same there."""
 
+_KNOWN = get_args(Precision)
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 _REQUEST = {
     "temperature": "temperature",
@@ -34,7 +35,7 @@ def vllm(setup: Setup) -> Written:
     """The command, and with each request the sampling parameters."""
     settings = setup.settings
     config, changed = speculative_config(setup)
-    words = ["vllm", "serve", setup.target, *_weights(settings)]
+    words = ["vllm", "serve", setup.target, *_weights(setup.precision)]
     if settings.context_length is not None:
         words += ["--max-model-len", str(settings.context_length)]
     if config is not None:
@@ -43,7 +44,7 @@ def vllm(setup: Setup) -> Written:
     text = f"{shlex.join(words)}\n# with each request: {request}"
     if config is None and settings.method != "nothing":
         return Written("", changed)
-    changed += [*_sampling(settings), *_kept_here(settings), *place_notes(setup)]
+    changed += [*_sampling(settings), *_kept_here(setup), *place_notes(setup)]
     return Written(text, changed)
 
 
@@ -96,17 +97,25 @@ def _suffix(setup: Setup) -> _Part:
 
 
 def _draft_model(setup: Setup) -> _Part:
-    settings = setup.settings
     config: dict[str, Any] = {"method": "draft_model", "model": setup.draft}
-    changed = []
-    if settings.draft_precision == "nf4":
-        config["quantization"] = "bitsandbytes"
-    elif settings.draft_precision not in (None, settings.precision):
-        changed.append(
-            f"vLLM holds the draft in the target's numbers, not in {settings.draft_precision}."
+    held, changed = _draft_weights(setup)
+    drawing, drawn = _drawing(setup.settings)
+    return {**config, **held, **drawing}, [*changed, *drawn]
+
+
+def _draft_weights(setup: Setup) -> _Part:
+    """How the draft's weights are held: quantised to nf4, or in the target's numbers."""
+    precision, numbers = setup.draft_precision, setup.numbers
+    if precision == "nf4":
+        differ = numbers in _DTYPES and numbers != "bf16"
+        told = (
+            f"What is not quantised of the draft is in the target's {numbers} there, not in bf16."
         )
-    drawing, drawn = _drawing(settings)
-    return {**config, **drawing}, [*changed, *drawn]
+        return {"quantization": "bitsandbytes"}, [told] if differ else []
+    if precision in _KNOWN and precision != numbers:
+        said = f"vLLM holds the draft in the target's numbers, not in {precision}."
+        return {}, [said]
+    return {}, []
 
 
 def _tli(setup: Setup) -> _Part:
@@ -189,11 +198,10 @@ def _filled(settings: RunSettings) -> Mapping[str, Any]:
     return METHODS[settings.method].filled(settings.method_options)
 
 
-def _weights(settings: RunSettings) -> list[str]:
+def _weights(precision: str) -> list[str]:
     """The flags that say how the target's weights are held."""
-    precision = settings.precision
     if precision == "nf4":
-        return ["--quantization", "bitsandbytes"]
+        return ["--dtype", "bfloat16", "--quantization", "bitsandbytes"]
     return ["--dtype", _DTYPES[precision]] if precision in _DTYPES else []
 
 
@@ -218,9 +226,9 @@ def _sampling(settings: RunSettings) -> list[str]:
     return changed
 
 
-def _kept_here(settings: RunSettings) -> list[str]:
-    """Precisions that vLLM does not make of a folder's weights."""
-    precision = settings.precision
-    if precision is None or precision == "nf4" or precision in _DTYPES:
-        return []
+def _kept_here(setup: Setup) -> list[str]:
+    """Precisions that vLLM does not make of a folder's weights, or is not told."""
+    precision = setup.precision
+    if precision not in _KNOWN or precision == "nf4" or precision in _DTYPES:
+        return chosen_here(setup, "vLLM")
     return [f"vLLM does not hold weights in {precision} as this program does: it is left out."]

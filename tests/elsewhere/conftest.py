@@ -12,6 +12,7 @@ def setup_with():
 
     def made(*, sampling=None, **fields):
         settings = RunSettings("pair", "Hello", sampling=Sampling(**sampling or {}), **fields)
-        return Setup(settings, "org/Big", "org/Small")
+        held = settings.precision or ""
+        return Setup(settings, "org/Big", "org/Small", held, settings.draft_precision or held)
 
     return made

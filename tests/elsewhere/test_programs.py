@@ -4,11 +4,15 @@ import msgspec
 import pytest
 from recorded import hostile_record, record_of, run_record
 
+from app.elsewhere.offered import setup_offered
 from app.elsewhere.programs import PROGRAMS, recipe, recipes
 from app.elsewhere.setup import place_notes, setup_of
+from app.files import shipped_catalogue
+from app.library.catalogue import load_catalogue
 from app.run.methods import METHODS
 from app.run.problems import Problem
 from app.run.rules import RULES, check_rule
+from app.run.settings import RunSettings
 
 
 @pytest.mark.parametrize("make", [run_record, record_of, hostile_record])
@@ -66,6 +70,30 @@ def test_other_models_are_named_without_their_place():
     for one in recipes(record):
         assert "secret" not in one.text
         assert "path/to/big" in one.text
+
+
+def test_a_run_carries_the_precisions_that_it_was_made_in():
+    record = run_record(method="draft-model")
+    record.target = msgspec.structs.replace(record.target, name="big", precision="fp32")
+    record.draft = msgspec.structs.replace(record.target, precision="nf4")
+    vllm, llama_cpp, transformers = recipes(record)
+    assert "--dtype float32" in vllm.text
+    assert '"quantization": "bitsandbytes"' in vllm.text
+    assert "dtype=torch.float32" in transformers.text
+    assert "bnb_4bit_quant_type='nf4'" in transformers.text
+    assert any("target is held in fp32 and the draft is held in nf4" in line
+               for line in llama_cpp.not_carried)  # fmt: skip
+    assert any("two files" in line for line in llama_cpp.not_carried)
+
+
+def test_a_pair_brings_its_drafts_precision():
+    catalogue = load_catalogue([shipped_catalogue()])
+    settings = RunSettings("embedded-nf4-draft", "Hello", method="draft-model")
+    setup = setup_offered(settings, catalogue)
+    assert (setup.precision, setup.draft_precision) == ("", "nf4")
+    asked = msgspec.structs.replace(settings, precision="bf16", draft_precision="fp32")
+    setup = setup_offered(asked, catalogue)
+    assert (setup.precision, setup.draft_precision) == ("bf16", "fp32")
 
 
 def test_settings_of_another_version_are_refused_in_words():

@@ -4,11 +4,13 @@ import ast
 import inspect
 
 import pytest
+import torch
 import transformers
 from transformers import GenerationConfig
 from transformers.generation.utils import GenerationMixin
 
 from app.elsewhere.transformers_generate import RELEASE, generate_arguments, transformers_generate
+from app.models.bits_and_bytes import quantisation
 from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS
 from app.run.rules import RULES
@@ -134,6 +136,37 @@ def test_sampling_is_in_the_call(setup_with):
 def test_what_does_not_carry_over_is_told(setup_with, fields, words):
     told = transformers_generate(setup_with(**fields)).not_carried
     assert any(words in line for line in told)
+
+
+@pytest.mark.parametrize("precision", ["nf4", "fp4", "llm-int8"])
+def test_a_model_is_quantised_there_as_it_is_here(setup_with, precision):
+    setup = setup_with(method="draft-model", precision="fp32", draft_precision=precision)
+    found = transformers_generate(setup)
+    target, draft = (loading_of(found.text, name) for name in ("model", "assistant"))
+    assert target["dtype"] == "torch.float32"
+    assert "quantization_config" not in target
+    asked = {"torch": torch, "BitsAndBytesConfig": transformers.BitsAndBytesConfig}
+    config = eval(draft["quantization_config"], asked)
+    assert config.to_dict() == quantisation(precision, torch.device("cpu")).to_dict()
+    assert draft["dtype"] == "torch.bfloat16"
+    assert not any("held" in line or "hold" in line for line in found.not_carried)
+
+
+def test_a_precision_that_the_machine_chooses_is_told_of(setup_with):
+    found = transformers_generate(setup_with(method="draft-model", draft_precision="nf4"))
+    assert "dtype" not in loading_of(found.text, "model")
+    assert "quantization_config" in loading_of(found.text, "assistant")
+    assert any("left to the machine here" in line for line in found.not_carried)
+
+
+def loading_of(text, name):
+    """How a model is loaded in the program: keywords and their words."""
+    (call,) = [
+        node.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name
+    ]
+    return {word.arg: ast.unparse(word.value) for word in call.keywords}
 
 
 @pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.lossless])

@@ -169,8 +169,52 @@ def test_a_head_of_this_programs_own_is_not_read_there(setup_with):
     assert "path/to/my-head is no EAGLE head" in found.not_carried[0]
 
 
+@pytest.mark.parametrize(
+    ("precision", "flags"),
+    [
+        ("fp32", ["--dtype", "float32"]),
+        ("bf16", ["--dtype", "bfloat16"]),
+        ("fp16", ["--dtype", "float16"]),
+        ("nf4", ["--dtype", "bfloat16", "--quantization", "bitsandbytes"]),
+        ("int8", []),
+        ("llm-int8", []),
+        ("fp4", []),
+        ("GPTQ, 4 bits", []),
+        ("", []),
+    ],
+)
+def test_the_targets_precision_is_carried_or_told(setup_with, precision, flags):
+    setup = msgspec.structs.replace(setup_with(method="nothing"), precision=precision)
+    found = vllm(setup)
+    words = shlex.split(found.text.split("\n")[0])
+    assert words == ["vllm", "serve", "org/Big", *flags]
+    told = [line for line in found.not_carried if "held" in line or "hold" in line]
+    assert bool(told) == (precision in ("int8", "llm-int8", "fp4", ""))
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "quantised", "told"),
+    [
+        ("fp32", "nf4", True, "in the target's fp32 there, not in bf16"),
+        ("bf16", "nf4", True, ""),
+        ("nf4", "nf4", True, ""),
+        ("nf4", "bf16", False, ""),
+        ("", "nf4", True, ""),
+        ("fp32", "bf16", False, "not in bf16"),
+        ("fp32", "llm-int8", False, "not in llm-int8"),
+    ],
+)
+def test_the_drafts_precision_is_carried_or_told(setup_with, target, draft, quantised, told):
+    setup = setup_with(method="draft-model")
+    setup = msgspec.structs.replace(setup, precision=target, draft_precision=draft)
+    config, changed = speculative_config(setup)
+    assert (config.get("quantization") == "bitsandbytes") is quantised
+    assert bool(changed) == bool(told)
+    assert told in " ".join(changed)
+
+
 def test_plain_decoding_needs_no_config(setup_with):
-    found = vllm(setup_with(method="nothing"))
+    found = vllm(setup_with(method="nothing", precision="fp32"))
     assert "--speculative-config" not in found.text
     assert found.not_carried == []
 
