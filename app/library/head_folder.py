@@ -59,8 +59,11 @@ class HeadShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The memory that such a head takes, with its copy of the output rows that it needs."""
         vectors = self.hidden * self.head_size * 2 * (self.heads + self.shared_heads)
         inside = 3 * self.hidden * self.intermediate
+        norms = 3 * self.hidden + (2 * self.head_size if self.normed else 0)
+        biases = self.head_size * (self.heads + 2 * self.shared_heads) if self.biased else 0
+        own = 2 * self.hidden**2 + vectors + inside + norms + biases
         return HeadSize(
-            weights=2 * self.hidden**2 + vectors + inside + self.hidden * self.vocabulary,
+            weights=own + self.hidden * self.vocabulary,
             kept=2 * self.shared_heads * self.head_size,
             features=self.hidden,
         )

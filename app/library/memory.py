@@ -51,8 +51,8 @@ PARTS = (
     Part(
         "draft",
         "Draft",
-        "The weights of what guesses ahead: a draft model, a draft head, or modules of the target "
-        "itself.",
+        "The weights of what guesses ahead: a draft model, a draft head with its copy of the "
+        "target's output rows, or modules of the target itself.",
     ),
     Part(
         "caches",

@@ -70,6 +70,7 @@ def head_parts(facts: HeadFacts, target: LanguageModel) -> HeadParts:
         ids=ids,
         embeddings=inner.get_input_embeddings(),
         rotary=inner.model.rotary_emb,
+        copied_rows=len(ids),
     )
 
 

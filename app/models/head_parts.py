@@ -52,6 +52,8 @@ class HeadParts:
     """A rotary module of transformers."""
     layers: tuple[int, ...] = ()
     """The target's layers whose inputs are its features; none: the state behind the final norm."""
+    copied_rows: int = 0
+    """Of the target's output layer, those that the head holds again; none where it reads them."""
 
 
 def packs(target: LanguageModel) -> bool:

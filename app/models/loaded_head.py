@@ -61,6 +61,7 @@ class LoadedHead:
         self._parameters = sum(weight.numel() for weight in parts.module.parameters())
         if parts.embeddings is not shared:
             self._parameters += parts.embeddings.weight.numel()
+        self._copied_rows = parts.copied_rows
         held = parts.module.to(self.device, self._dtype)
         self.module = cast(HeadModule, held)
         self._logits = parts.logits
@@ -104,10 +105,10 @@ class LoadedHead:
             name=self.name,
             folder=str(self._facts.folder),
             precision=PRECISIONS[self._dtype],
-            precision_note=f"as its target computes; stored as {self._facts.stored}",
+            precision_note=f"as its target computes; stored as {self._facts.stored}{self._copied}",
             device=str(self.device),
             parameters=self._parameters,
-            weight_bytes=self._parameters * self._dtype.itemsize,
+            weight_bytes=self._held * self._dtype.itemsize,
             vocabulary=len(self.ids),
             context_length=target.context_length,
             attention="sdpa",
@@ -117,3 +118,14 @@ class LoadedHead:
             rows_note="guesses one token a pass",
             kernel=self._kernel,
         )
+
+    @property
+    def _held(self) -> int:
+        """Numbers of its weights in memory, those that it copied from its target among them."""
+        return self._parameters + self._copied_rows * self.hidden
+
+    @property
+    def _copied(self) -> str:
+        if not self._copied_rows:
+            return ""
+        return f"; its weights count {self._copied_rows:,} output rows copied from the target"

@@ -66,7 +66,8 @@ _FIELDS: dict[str, str] = {
     "ModelFacts.rows_independent": "Whether a row's logits do not depend on the rows behind it.",
     "ModelFacts.rows_note": "What the proof of that found.",
     "ModelFacts.vocabulary": "Width of the logits.",
-    "ModelFacts.weight_bytes": "Bytes of the weights.",
+    "ModelFacts.weight_bytes": "Bytes of the weights in memory, with output rows that a draft head "
+    "copies from its target.",
     "Phases.draft": "Guessing, in seconds, without the draft model's pass over the prompt.",
     "Phases.rest": "Seconds of the round that no other phase accounts for.",
     "Repetition.abandoned": "A round given up at the end; it enters no figure.",

@@ -141,9 +141,9 @@ def test_a_head_is_counted_with_the_output_rows_that_it_copies(llama):
         vocabulary=100,
     )
     plan = Plan(target=llama, precision="fp32", tokens=10, head=shape.size, drafter="head")
-    matrices = sum(p.numel() for p in DraftHead(shape).parameters() if p.dim() > 1)
+    own = sum(weight.numel() for weight in DraftHead(shape).parameters())
     found = estimate(plan)[0]
-    assert found.draft == 4 * (matrices + 32 * 100)
+    assert found.draft == 4 * (own + 32 * 100)
     beside = estimate(msgspec.structs.replace(plan, drafter="nothing"))[0]
     # A layer's keys and values, with room for 16 tokens, and the target's feature of each of ten.
     assert found.caches - beside.caches == 4 * (16 * 2 * 2 * 8 + 10 * 32)

@@ -23,6 +23,15 @@ def saved(folder, target, *, head=None, ids=IDS) -> HeadFacts:
     return check_head(folder)
 
 
+def counted_once(head: LoadedHead) -> None:
+    """Its own weights and its copy of output rows are told, and computed beforehand, alike."""
+    own = sum(weight.numel() for weight in DraftHead(head.module.shape).parameters())
+    facts, held = head.facts, 4 * (own + len(IDS) * head.hidden)
+    assert (facts.parameters, facts.weight_bytes) == (own, held)
+    assert head._facts.size.weights * 4 == held
+    assert f"{len(IDS)} output rows copied from the target" in facts.precision_note
+
+
 def loaded(folder, target) -> LoadedHead:
     return LoadedHead(saved(folder, target), target)
 
@@ -175,6 +184,7 @@ def test_the_kin_of_llama_have_heads_too(tmp_path, kind):
     head = loaded(tmp_path, target)
     assert head.module.shape.biased == (kind == "qwen2")
     assert head.module.shape.normed == (kind == "qwen3")
+    counted_once(head)
     text = [3, 9, 27, 17]
     session = target.open(16, features=True)
     session.read(text[:-1], rows=1)
