@@ -25,7 +25,8 @@ def llama_cpp(setup: Setup) -> Written:
         return Written("", [f"llama.cpp has no counterpart of the method {label}."])
     if settings.method in _HEADS and eagle(setup.draft) != "eagle3":
         said = (
-            f"llama.cpp has no counterpart of the method {label}: {setup.draft} is no EAGLE-3 head."
+            f"llama.cpp has no counterpart of the method {label} with {setup.draft!r}: it reads "
+            "published EAGLE-3 heads only."
         )
         return Written("", [said])
     flags, changed = _speculation(setup)

@@ -60,7 +60,8 @@ def speculative_config(setup: Setup) -> tuple[dict[str, Any] | None, list[str]]:
         return None, [f"vLLM has no counterpart of the method {label}."]
     if maker is _head and not eagle(setup.draft):
         return None, [
-            f"vLLM has no counterpart of the method {label}: {setup.draft} is no EAGLE head."
+            f"vLLM has no counterpart of the method {label} with {setup.draft!r}: it reads "
+            "published EAGLE heads only."
         ]
     (config, changed), (rule, rule_changed) = maker(setup), _rule(settings)
     length = {"num_speculative_tokens": settings.draft_length}

@@ -107,7 +107,9 @@ class RunsSide(QFrame):
 
 def facts_of(entry: Entry) -> str:
     """The run in a few lines."""
-    draft = f", draft {visible(entry.draft)}" if entry.draft else ""
+    draft = visible(entry.draft)
+    if draft:
+        draft = f", {draft}" if draft.startswith("draft ") else f", draft {draft}"
     lines = (
         f"{when(entry)} · {entry.outcome}",
         f"Run {visible(entry.run)}",

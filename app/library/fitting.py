@@ -156,4 +156,7 @@ def _need(held: Held, device: DeviceMemory) -> str:
     said = f"{needs} of {free} that are free on {device.title}"
     if not device.ours_bytes:
         return said
-    return f"{said}, {bytes_in_words(device.ours_bytes)} of it once the models loaded now make room"
+    ours = bytes_in_words(device.ours_bytes)
+    return (
+        f"{said}, counting {ours} of models loaded now, which are let go where they are in the way"
+    )

@@ -57,5 +57,5 @@ def _judged(check: Check, role: Role | None) -> Together:
         return Together("cannot", check.together, check.remedy)
     if any(one.model is not None and one.model.path.is_file() for one in check.models):
         return Together("open", check.together)
-    same = {"draft": "Every id means the same to both.", "head": "It fits this target."}
+    same = {"draft": "Every id means the same to both.", "head": "Its sizes are the target's."}
     return Together("fits", " ".join(check.warnings) or same.get(role or "", ""))

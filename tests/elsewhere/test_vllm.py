@@ -166,7 +166,7 @@ def test_a_published_head_comes_back_as_it_was(setup_with, draft, method):
 def test_a_head_of_this_programs_own_is_not_read_there(setup_with):
     found = vllm(msgspec.structs.replace(setup_with(method="head"), draft="path/to/my-head"))
     assert found.text == ""
-    assert "path/to/my-head is no EAGLE head" in found.not_carried[0]
+    assert "with 'path/to/my-head': it reads published EAGLE heads" in found.not_carried[0]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
@@ -338,3 +339,14 @@ def test_the_list_shows_any_text_on_one_line(application, text):
         tooltip = model.index(0, column).data(Qt.ItemDataRole.ToolTipRole)
         assert tooltip.startswith("<qt>")
         assert "<script" not in tooltip
+
+
+def test_the_word_draft_is_said_once():
+    from app.gui.runs_side import facts_of
+    from app.history.entry import entry_of
+
+    for name, said in (("draft head for X", ", draft head for X"), ("small", ", draft small")):
+        record = record_of(run_of("a"))
+        entry = msgspec.structs.replace(entry_of(record), draft=name)
+        assert said in facts_of(entry)
+        assert "draft draft" not in facts_of(entry)

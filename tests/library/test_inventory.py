@@ -9,12 +9,13 @@ import pytest
 
 from app import files
 from app.library.catalogue import Catalogue, load_catalogue
+from app.library.checking import Check
 from app.library.dropped import look_into
 from app.library.inventory import Listed, listing
 from app.library.overview import overview
 from app.library.own_catalogue import offer_pair
 from app.library.scan import scan
-from app.library.together import obstacles, together
+from app.library.together import _judged, obstacles, together
 from app.run.problems import Cancelled, Problem
 
 Make = Callable[..., Path]
@@ -221,3 +222,8 @@ class TestTogether:
     ) -> None:
         catalogue = self.entries(make_folder("t"), make_head("h", hidden=99))
         assert together(*catalogue.models, role="head").verdict == "cannot"
+
+
+def test_what_is_said_of_a_fitting_head_adds_to_the_verdict() -> None:
+    fitting = _judged(Check(()), "head")
+    assert (fitting.verdict, fitting.reason) == ("fits", "Its sizes are the target's.")
