@@ -40,7 +40,8 @@ from torch_build import (
 USAGE = """\
 python packaging/start.py [--cpu]                   set up what is missing, then open the window
 python packaging/start.py [--cpu] test [...]        set up, then run the tests (pytest's arguments)
-python packaging/start.py [--cpu] run|bench|... [...]   set up, then foretoken's command line
+python packaging/start.py [--cpu] COMMAND [...]     set up, then foretoken's command line:
+  run, bench, audit, train, report, elsewhere, texts, models or selftest; COMMAND --help tells more
   --cpu    install the build of torch for the CPU, whatever card is there
 Everything is installed in the folder .venv; delete it to set up anew, after adding a card say.
 Behind a mirror or proxy set PIP_INDEX_URL, HTTPS_PROXY, PIP_CERT as for pip."""
@@ -188,6 +189,7 @@ def set_up(place: Place, request: Request) -> None:
     steps = [*venv_steps(place), *install_steps(place, build, extras)]
     for number, step in enumerate(steps, 1):
         run_step(step, f"[{number}/{len(steps)}] {step.title}")
+    print(installed_torch(place), end="")
     stamp = make_stamp(place, request.cpu, build.folder, extras)
     place.stamp.write_text(stamp.text(), encoding="utf-8")
 
@@ -246,6 +248,18 @@ def torch_version(constraints: str) -> str:
     if found is None:
         raise SetUpError("packaging/constraints.txt does not pin torch.", "Restore the file.")
     return found[1]
+
+
+def installed_torch(place: Place) -> str:
+    """A line that says which build of torch is installed, by its own file; "" without one."""
+    for pattern in ("lib/python*/site-packages", "Lib/site-packages"):
+        for file in place.venv.glob(f"{pattern}/torch/version.py"):
+            text = file.read_text(encoding="utf-8")
+            told = dict(re.findall(r"^(\w+)(?:: [^=]+)? = '([^']+)'", text, re.MULTILINE))
+            names = (("cuda", "CUDA"), ("hip", "ROCm"), ("xpu", "XPU"))
+            kinds = [f"{name} {told[key]}" for key, name in names if key in told]
+            return f"torch {told.get('__version__', '')}: the {' '.join(kinds) or 'CPU'} build\n"
+    return ""
 
 
 def requirements(place: Place, extras: frozenset[str]) -> list[str]:

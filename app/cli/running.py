@@ -16,7 +16,7 @@ from app.elsewhere.programs import recipes
 from app.library.catalogue import Catalogue
 from app.reports import check_report_path, report_files, summarise, write_report
 from app.run.events import LaneStarted, Outcome, RunEvent, RunStarted
-from app.run.problems import Problem
+from app.run.problems import Cancelled, Problem
 from app.run.record import RunRecord
 from app.run.settings import RunSettings
 
@@ -53,7 +53,10 @@ def run_study(
     try:
         watch.run(catalogue, settings)
     except (Exception, SystemExit) as error:
-        if watch.record is not None:
+        if watch.record is None:
+            if reports and isinstance(error, Cancelled):
+                say_problem("No report is written: the run had not begun.", "")
+        else:
             watch.record.close("failed", message=f"The run broke off: {_reason(error)}.")
             _write(watch.record, reports)
         raise

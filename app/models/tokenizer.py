@@ -8,7 +8,7 @@ from typing import Any
 
 from app.models.detokenizer import Detokenizer
 from app.models.hugging_face import FROM_FOLDERS_ONLY, transformers
-from app.run.problems import EMPTY_PROMPT, Problem
+from app.run.problems import Problem, empty_prompt
 from app.run.settings import Message
 
 _LETTER = "a"
@@ -62,7 +62,7 @@ class Tokenizer:
         if raw and not text and self._inner.bos_token_id is not None:
             return ids or [int(self._inner.bos_token_id)]
         if not ids or not (raw or prompt.strip()):
-            raise Problem(EMPTY_PROMPT, "Write something for the model to go on from.")
+            raise empty_prompt()
         return ids
 
     def detokenizer(self, *, silent: Collection[int]) -> Detokenizer:

@@ -20,6 +20,11 @@ class Problem(Exception):
         return f"{self.message} {self.remedy}".strip()
 
 
+def empty_prompt() -> Problem:
+    """A prompt of no tokens."""
+    return Problem(EMPTY_PROMPT, "Write something for the model to go on from.")
+
+
 class ContextFull(Problem):
     """A prompt that leaves no room for a text within the context."""
 

@@ -263,12 +263,27 @@ def test_a_run_that_failed_keeps_its_part(call, workbench, tmp_path):
     assert read_record(tmp_path / "a.json").message == "It broke."
 
 
-def test_ctrl_c_before_the_run_is_130(call, workbench):
+def test_ctrl_c_before_the_run_is_130_and_tells_of_the_report_that_was_asked_for(
+    call, workbench, tmp_path
+):
     def stop(report, pause):
         raise Cancelled
 
     workbench.before = staticmethod(stop)
-    assert call(*SAID).code == 130
+    done = call(*SAID)
+    assert (done.code, "report" in done.err) == (130, False)
+    done = call(*SAID, f"--report={tmp_path / 'a.json'}")
+    assert done.code == 130
+    assert "No report is written: the run had not begun.\nStopped." in done.err
+    assert not (tmp_path / "a.json").exists()
+
+
+def test_an_empty_prompt_is_told_before_anything_is_loaded(call, workbench):
+    for prompt in ("", " \n"):
+        done = call("run", "--prompt", prompt)
+        assert (done.code, workbench.settings) == (1, None)
+        assert "The prompt is empty." in done.err
+    assert call("run", "--prompt", "", "--raw").code == 0
 
 
 def test_a_cancelled_run_is_130_with_its_partial_reports(call, workbench, tmp_path):

@@ -5,6 +5,7 @@ import http.server
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -203,6 +204,30 @@ def test_help_explains_and_does_nothing_else(start, tmp_path, capsys):
     assert start.main(["--help"], start.Place(tmp_path)) == 0
     assert "--cpu" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_help_names_every_command_of_the_program(start):
+    from app.cli.commands import terminal
+
+    commands = [one.callback.__name__ for one in terminal.registered_commands]
+    commands += [one.name for one in terminal.registered_groups]
+    assert "run" in commands
+    assert set(commands) <= set(re.findall(r"\w+", start.USAGE))
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("__version__ = '2.13.0+cpu'\ncuda: Optional[str] = None\n", "2.13.0+cpu: the CPU build"),
+        ("__version__ = '2.13.0'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n",
+         "2.13.0: the CUDA 13.0 build"),
+    ],
+)  # fmt: skip
+def test_the_build_that_was_installed_is_told(tree, version, told):
+    torch = tree.root / ".venv" / "lib" / "python3" / "site-packages" / "torch"
+    torch.mkdir()
+    (torch / "version.py").write_text(version)
+    assert f"\ntorch {told}\n" in tree.run("--cpu").stdout
 
 
 @pytest.mark.parametrize("version", [(3, 6, 15), (3, 10, 13), (3, 15, 0)])

@@ -21,6 +21,7 @@ from app.cli.running import run_study
 from app.cli.vllm_words import say_once, told_by_vllm
 from app.elsewhere.programs import PROGRAMS
 from app.run.methods import METHODS
+from app.run.problems import empty_prompt
 from app.run.settings import Detail, Precision, RunSettings, Sampling
 
 _PRESETS = sorted({preset.name for method in METHODS.values() for preset in method.presets})
@@ -132,6 +133,8 @@ def run(
     lengths = (draft_length, draft_length_policy, draft_length_option)
     say_once(speculative_config, method, option, method_preset, *lengths, rule, rule_option)
     text = prompt_text(prompt, prompt_file)
+    if not (raw or text.strip()):
+        raise empty_prompt()
     check_unicode([text, system, *(stop or [])])
     catalogue = load_catalogue()
     entry = chosen_pair(catalogue, pair)
