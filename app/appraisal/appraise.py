@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from app.appraisal.by_proposer import COPIES
+from app.appraisal.doubt import doubt
 from app.run.cost import PassCosts
 from app.run.events import LaneName, Round
 from app.run.figures import speculative_counts
@@ -56,7 +57,14 @@ def appraise(record: RunRecord) -> Appraisal:
     if steps is not None and acceptance is not None:
         expected = prediction(acceptance, length, costs=steps)
     return Appraisal(
-        verdict=verdict(measured(record), length, costs=steps, acceptance=acceptance),
+        verdict=verdict(
+            measured(record),
+            length,
+            costs=steps,
+            acceptance=acceptance,
+            tried=tried([record]),
+            doubt=doubt([record]),
+        ),
         steps=steps,
         prediction=expected,
         account=account_of([record], steps) if steps else None,
@@ -106,6 +114,13 @@ def account_of(records: Sequence[RunRecord], steps: StepCosts) -> Account | None
         committed=sum(len(round_.committed) for round_ in rounds),
         costs=steps,
     )
+
+
+def tried(records: Sequence[RunRecord]) -> set[int]:
+    """The draft lengths that were run: those that were asked for, and what a policy chose."""
+    asked = {record.settings.draft_length for record in records}
+    rounds = _rounds(records, "speculative")
+    return asked | {round_.limit for round_ in rounds if round_.limited_by == "policy"}
 
 
 def not_costed(records: Sequence[RunRecord], steps: StepCosts) -> list[int]:

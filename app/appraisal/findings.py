@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.appraisal.appraise import Appraisal, appraise
+from app.appraisal.appraise import Appraisal, appraise, tried
 from app.appraisal.by_proposer import by_proposer
+from app.appraisal.doubt import DEFINITION as DOUBTED
 from app.run.cost import PassCosts
 from app.run.figures import NOTHING, decimal, percent, speculative_counts
 from app.run.record import RunRecord
@@ -65,7 +66,7 @@ def _costs(record: RunRecord, costs: PassCosts) -> Iterator[Finding]:
     value = NOTHING
     if steps is not None:
         value = f"{steps:.2f} single steps ({_ms(costs.seconds[width])})"
-    yield Finding(f"Verify pass of {width} rows", value, _VERIFY)
+    yield Finding(f"Verify pass of {width} row{'s' if width > 1 else ''}", value, _VERIFY)
     yield Finding("Single step", _ms(costs.seconds[1]), _SINGLE)
     value = "no draft model"
     if costs.draft_step is not None and costs.draft_ratio is not None:
@@ -85,7 +86,7 @@ def _expected(record: RunRecord, found: Appraisal) -> Iterator[Finding]:
     gain = NOTHING if expected.speedup is None else f"{expected.speedup:.2f}×"
     drafting = "" if not steps.idle else f", {100 * (1 - steps.idle):.0f} % of loops with a draft"
     yield Finding("Predicted speed-up", gain + drafting, _PREDICTED)
-    yield Finding("Best draft length", _best(expected), _BEST)
+    yield Finding("Best draft length", _best(record, expected), _BEST)
     yield Finding("Accounted speed-up", _account(found), _ACCOUNT)
 
 
@@ -99,10 +100,12 @@ def _break_even(record: RunRecord, expected: Prediction) -> str:
     return f"{expected.break_even:.2f}{here}"
 
 
-def _best(expected: Prediction) -> str:
-    if not expected.best_draft_length:
+def _best(record: RunRecord, expected: Prediction) -> str:
+    best = expected.best_draft_length
+    if not best:
         return "0: better not to speculate"
-    return f"{expected.best_draft_length}, {expected.best_speedup:.2f}× predicted"
+    untried = "" if best in tried([record]) else ", not tried"
+    return f"{best}{untried}, {expected.best_speedup:.2f}× predicted"
 
 
 def _account(found: Appraisal) -> str:
@@ -122,7 +125,7 @@ def _ms(seconds: float) -> str:
 _VERDICT = (
     "Whether speculation pays: it does if the whole range of the pairs lies above 1×; one pair "
     "has to be 5 % away from it to say anything. Where it does not pay, the reason is named. A "
-    f"lane of fewer than {ENOUGH_TOKENS} tokens behind its first says nothing."
+    f"lane of fewer than {ENOUGH_TOKENS} tokens behind its first says nothing. {DOUBTED}"
 )
 _COSTS = "Seconds of a target pass by its width, and of a step of the draft, on this machine."
 _SPLIT = (

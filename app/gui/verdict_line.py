@@ -47,7 +47,7 @@ class VerdictLine(QWidget):
             found = appraise(record).verdict
             self._say(
                 found.text[:1].upper() + found.text[1:],
-                "good" if found.outcome == "pays" else "",
+                "good" if found.outcome == "pays" and not found.doubtful else "",
                 findings(record),
             )
         self._mark(record)

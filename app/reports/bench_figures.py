@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from app.appraisal.doubt import DEFINITION as DISTURBED
 from app.run.metrics import (
     chunk_gaps,
     counts,
@@ -67,6 +68,7 @@ DEFINITIONS: dict[str, str] = {
     "Request speed-up": "Total seconds of the baseline, prompt pass included / those of the "
     "speculative lane, over the pairs that both ran to their end.",
     "(low–high)": "95 % of resamples of the prompts, and of their repetitions (bootstrap).",
+    "Disturbed": DISTURBED,
     "Chunk gap": "Seconds between two visible chunks of text: a round, or several where some show "
     "nothing.",
     "Per token": "Seconds of a round / tokens committed in it, one value a token.",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
 
-from app.appraisal.appraise import account_of, not_costed, step_costs
+from app.appraisal.appraise import account_of, not_costed, step_costs, tried
+from app.appraisal.doubt import doubt
 from app.elsewhere.programs import recipes
 from app.elsewhere.setup import Recipe
 from app.reports.bench_conditions import BenchConditions, conditions_of
@@ -99,7 +100,14 @@ def summarise_bench(
     for one in measurements:
         settings = one[2].settings
         ways.setdefault((settings.method, settings.draft_length), []).append(one)
-    found = {way: _way(way, runs, costs.get(way[0], _UNKNOWN)) for way, runs in ways.items()}
+    lengths = {
+        method: tried([record for _, _, record in measurements if record.settings.method == method])
+        for method, _ in ways
+    }
+    found = {
+        way: _way(way, runs, costs.get(way[0], _UNKNOWN), lengths=lengths[way[0]])
+        for way, runs in ways.items()
+    }
     if not found:
         return None
     best = max(found.values(), key=_speedup)
@@ -121,7 +129,13 @@ def _speedup(way: WayFigures) -> float:
     return way.overall.decode_speedup.value if way.overall.decode_speedup else 0.0
 
 
-def _way(way: tuple[str, int], runs: Sequence[Measurement], costs: MethodCosts) -> WayFigures:
+def _way(
+    way: tuple[str, int],
+    runs: Sequence[Measurement],
+    costs: MethodCosts,
+    *,
+    lengths: Collection[int],
+) -> WayFigures:
     names = dict.fromkeys(category for _, category, _ in runs)
     categories = {name: figures([run for run in runs if run[1] == name]) for name in names}
     overall = figures(runs)
@@ -142,7 +156,14 @@ def _way(way: tuple[str, int], runs: Sequence[Measurement], costs: MethodCosts) 
         account=accounted.speedup if accounted else None,
         prediction=predicted,
         cost=_cost(records[0].settings, costs.costs, steps),
-        verdict=verdict(measured, way[1], costs=steps, acceptance=acceptance).text,
+        verdict=verdict(
+            measured,
+            way[1],
+            costs=steps,
+            acceptance=acceptance,
+            tried=lengths,
+            doubt=doubt(records),
+        ).text,
         missing=_missing(records, costs, steps, predicted=predicted, acceptance=acceptance),
         badge=next(filter(None, map(badge, records)), ""),
     )

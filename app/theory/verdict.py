@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,6 +59,8 @@ class Verdict:
 
     outcome: Outcome
     text: str
+    doubtful: bool = False
+    """Whether the text says why it is not to be trusted."""
 
 
 def verdict(
@@ -67,31 +70,63 @@ def verdict(
     costs: StepCosts | None = None,
     acceptance: float | None = None,
     best: int | None = None,
+    tried: Collection[int] = (),
+    doubt: str = "",
 ) -> Verdict:
     """The verdict on a measured run; reasons need costs and an acceptance, and so does the best
-    draft length, unless a sweep has measured it.
+    draft length, unless a sweep has measured it. `tried` are draft lengths that were run beside
+    this one; a `doubt` is a clause that says why the verdict is not to be trusted.
     """
     if measured is None:
         return Verdict("unknown", "no verdict: no pair of lanes was measured")
-    expected = None
-    if costs is not None and acceptance is not None:
-        expected = prediction(acceptance, draft_length, costs=costs)
     outcome = measured.outcome
     if outcome == "unknown":
         timed = f"{measured.tokens} tokens were timed, and a verdict needs {ENOUGH_TOKENS}"
         return Verdict(outcome, f"too short to say: {timed}")
-    if outcome == "pays":
-        best = expected.best_draft_length if expected and best is None else best
-        tail = f", best draft length {best}" if best else ""
-        return Verdict(outcome, f"pays: {measured.speedup:.2f}× ({measured.range}){tail}")
-    if outcome == "too close to call":
+    text = _plain(
+        measured, draft_length, costs=costs, acceptance=acceptance, best=best, tried=tried
+    )
+    return Verdict(outcome, f"{text}, but {doubt}" if doubt else text, bool(doubt))
+
+
+def _plain(
+    measured: Measured,
+    draft_length: int,
+    *,
+    costs: StepCosts | None,
+    acceptance: float | None,
+    best: int | None,
+    tried: Collection[int],
+) -> str:
+    """The verdict where there is one, without a doubt."""
+    expected = None
+    if costs is not None and acceptance is not None:
+        expected = prediction(acceptance, draft_length, costs=costs)
+    if measured.outcome == "pays":
+        tail = _best(expected, tried) if expected else ""
+        if best is not None:
+            tail = f", best draft length {best}" if best else ""
+        return f"pays: {measured.speedup:.2f}× ({measured.range}){tail}"
+    if measured.outcome == "too close to call":
         one = f"{measured.speedup:.2f}×, " if measured.low is None else ""
-        return Verdict(outcome, f"too close to call ({one}{measured.range})")
+        return f"too close to call ({one}{measured.range})"
     why = f"{measured.speedup:.2f}× ({measured.range})"
     if costs is not None and acceptance is not None and expected is not None:
         why = _reason(measured, costs, acceptance=acceptance, expected=expected)
         why += _instead(expected)
-    return Verdict(outcome, f"does not pay here: {why}")
+    return f"does not pay here: {why}"
+
+
+def _best(expected: Prediction, tried: Collection[int]) -> str:
+    """The best draft length: of another one than was run here, that it is predicted, and whether
+    it was tried.
+    """
+    best = expected.best_draft_length
+    if not best:
+        return ""
+    if best == expected.draft_length:
+        return f", best draft length {best}"
+    return f", predicted best draft length {best}{'' if best in tried else ', not tried'}"
 
 
 def _reason(
@@ -123,18 +158,23 @@ def _reason(
 
 
 def _dearest(costs: StepCosts, draft_length: int) -> tuple[float, str]:
-    """The part of a round that costs most beyond a baseline token, in single steps; and words."""
-    single = costs.single
+    """The part of a round that costs most beyond a baseline token, in tokens of the baseline; and
+    words, in passes of one row, as costs are told everywhere.
+    """
+    single, row = costs.single, costs.passes[1]
     verify, busy = costs.verify(draft_length), 1.0 - costs.idle
     assert verify is not None
     step, own = costs.draft_step / single, costs.overhead - costs.baseline_overhead
     return max(
         (
-            busy * (verify - costs.passes[1]) / single,
-            f"the verify pass costs {verify / costs.passes[1]:.1f} single steps",
+            busy * (verify - row) / single,
+            f"the verify pass costs {verify / row:.2f} single steps",
         ),
-        (busy * draft_length * step, f"the draft costs {step:.1f} single steps a token"),
-        (own / single, f"a round's own work costs {costs.overhead / single:.1f} single steps"),
+        (
+            busy * draft_length * step,
+            f"the draft costs {costs.draft_step / row:.2f} single steps a token",
+        ),
+        (own / single, f"a loop's own work costs {costs.overhead / row:.2f} single steps"),
     )
 
 

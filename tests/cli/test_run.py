@@ -30,7 +30,8 @@ def test_a_run_ends_with_whether_it_pays_and_what_to_mind(call, workbench):
     workbench.events = [*events, ConditionsSeen("r", (Flag("battery"),)), end]
     done = call(*SAID)
     assert done.code == 0
-    for word in ("pays: 1.71× (one pair, no spread), best draft length 2", "Break-even acceptance",
+    for word in ("pays: 1.71× (one pair, no spread), predicted best draft length 2, not tried",
+                 "Break-even acceptance",
                  "0.20 single steps (150.00 ms)", "the target's passes", "900.00",
                  "speculative: chunk gap", "caution: battery",
                  "Caution: The machine ran on its battery, which may slow it."):  # fmt: skip

@@ -389,7 +389,7 @@ def test_the_verdict_comes_with_the_end_and_says_why_on_hover(window, play):
     play(*events[60:])
     told = appraise(window.record).verdict.text
     assert line.sentence.text().lower() == told.lower()
-    assert told.startswith("pays: 2.20× (one pair, no spread), best draft length")
+    assert told.startswith("pays: 2.20× (one pair, no spread), predicted best draft length 6, ")
     for word in ("Break-even acceptance", "Predicted speed-up", "Accounted speed-up: 2.2"):
         assert word in line.sentence.toolTip()
     assert not line.cautions.isVisible()
@@ -401,6 +401,10 @@ def test_cautions_stand_beside_the_verdict_and_on_the_numbers_they_touch(window,
     window.run()
     play(*costed(run_of(), flags=(Flag("battery"),)))
     shown = window.page.verdict
+    assert shown.line.sentence.text().endswith(
+        ", but the run was disturbed (battery): measure again on mains power"
+    )
+    assert shown.line.sentence.property("tone") == ""
     assert shown.line.cautions.text() == "Caution: battery"
     assert "ran on its battery" in shown.line.cautions.toolTip()
     assert "battery" in shown.tiles["baseline_decode_tokens_per_second"].toolTip()

@@ -11,6 +11,7 @@ from recorded import lane_events, record_of, started
 
 from app.reports.bench_report import BENCH_FORMATS
 from app.reports.bench_summary import summarise_bench
+from app.reports.bench_tables import bench_tables
 from app.run.cost import MethodCosts, PassCosts
 from app.run.events import Environment, RunEnded
 from app.run.flags import Flag
@@ -74,6 +75,36 @@ def test_the_best_way_stands_above_and_the_others_beside():
     assert [way.draft_length for way in found.ways] == [2, 3]
     assert found.best.draft_length == 3
     assert found.verdict.startswith("pays: 3.00×")
+
+
+def test_the_verdict_itself_says_that_half_of_its_runs_were_disturbed():
+    loud = Flag("other load", "by one")
+    runs = [("p1", "a", record(1.0, 1.0)), ("p2", "a", record(1.0, 1.0, draft_length=3))]
+    quiet = summarise_bench(runs, KNOWN)
+    disturbed = record(1.0, 1.0)
+    disturbed.flags = (loud,)
+    found = summarise_bench([*runs, ("p3", "a", disturbed)], KNOWN)
+    tail = ", but 1 of its 2 runs were disturbed (other load): measure again on a quiet machine"
+    assert "disturbed" not in quiet.verdict
+    assert found.verdict.startswith("pays: 3.00×")
+    assert found.verdict.endswith(tail)
+    assert "disturbed" not in found.ways[1].verdict
+    assert json.loads(found.json())["verdict"] == found.verdict
+    assert f"**ngram, draft length 2: P{found.verdict[1:]}.**" in BENCH_FORMATS[".md"](found)[".md"]
+    assert f"P{found.verdict[1:]}." in BENCH_FORMATS[".html"](found)[".html"]
+    assert any(f"P{found.verdict[1:]}." in one.note for one in bench_tables(found))
+
+
+def test_a_best_length_is_told_to_be_untried_unless_one_of_the_ways_was_it():
+    # All guesses are kept and no pass costs more than another: the longest is best.
+    runs = [("p", "a", record(1.0, 1.0, draft_length=1))]
+    assert summarise_bench(runs, KNOWN).verdict.endswith(
+        ", predicted best draft length 2, not tried"
+    )
+    runs += [("p", "a", record(1.0, 1.0, draft_length=2))]
+    first, second = summarise_bench(runs, KNOWN).ways
+    assert first.verdict.endswith(", predicted best draft length 2")
+    assert second.verdict.endswith(", best draft length 2")
 
 
 def test_the_account_is_what_the_passes_should_have_cost():

@@ -310,7 +310,8 @@ def test_a_curve_and_bars_of_many_loops_are_thinned_to_their_end():
 
 def test_a_page_says_whether_it_pays_and_why():
     text = page_of(costed_record())
-    for word in ("pays: 1.71× (one pair, no spread), best draft length 2", "Break-even acceptance",
+    for word in ("pays: 1.71× (one pair, no spread), predicted best draft length 2, not tried",
+                 "Break-even acceptance",
                  "1.20 single steps (900.00 ms)", "a draft step", "Accounted speed-up",
                  "chunk gap", "<td>1750.00</td>", "sampling and the rule"):  # fmt: skip
         assert word in text

@@ -124,7 +124,10 @@ def test_the_summary_of_nothing_is_null_not_zero():
 
 def test_the_summary_says_whether_it_pays_and_why():
     worth = json.loads(summarise(costed_record()).json(), parse_constant=refuse)["worth"]
-    assert worth["verdict"] == "pays: 1.71× (one pair, no spread), best draft length 2"
+    assert (
+        worth["verdict"]
+        == "pays: 1.71× (one pair, no spread), predicted best draft length 2, not tried"
+    )
     assert worth["costs"]["seconds"]["5"] == 0.9
     assert worth["accounted_speedup"] == pytest.approx(12 / 7)
     assert worth["unexplained"] == pytest.approx(0.0)

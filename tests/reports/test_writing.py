@@ -109,7 +109,9 @@ def test_markdown_says_whether_it_pays_and_what_to_mind(tmp_path):
     record.apply(ConditionsSeen("r", (Flag("other load", "by another"),)))
     (path,) = write_report(record, tmp_path / "a.md", overwrite=False)
     text = path.read_text(encoding="utf-8")
-    for word in ("Verdict: pays: 1.71× (one pair, no spread), best draft length 2.",
+    for word in ("Verdict: pays: 1.71× (one pair, no spread), predicted best draft length 2, "
+                 "not tried, but the run was disturbed (other load): measure again on a quiet "
+                 "machine.",
                  "caution: other load",
                  "> Caution: Something else used the device", "| Draft step | 0.20 single steps",
                  "| guessing | 700.00 | 0.00 |", "| baseline | time a token | 1000.00 |",

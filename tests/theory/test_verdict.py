@@ -21,6 +21,34 @@ def test_a_sweep_says_what_is_best():
     assert text(Measured(1.62, 1.55, 1.70), 4, CHEAP, 0.7, best=2).endswith("best draft length 2")
 
 
+def test_a_best_length_that_was_not_run_is_a_prediction():
+    # Four guesses are best, as above.
+    told = text(Measured(1.62, 1.55, 1.70), 2, CHEAP, 0.7)
+    assert told == "pays: 1.62× (1.55–1.70), predicted best draft length 4, not tried"
+    told = text(Measured(1.62, 1.55, 1.70), 2, CHEAP, 0.7, tried={2, 4})
+    assert told == "pays: 1.62× (1.55–1.70), predicted best draft length 4"
+
+
+def test_a_doubt_ends_whatever_is_said():
+    for low, high, said in (
+        (1.5, 1.7, "pays: 1.60× (1.50–1.70)"),
+        (0.9, 1.7, "too close to call (0.90–1.70)"),
+        (0.5, 0.7, "does not pay here: 1.60× (0.50–0.70)"),
+    ):
+        found = verdict(Measured(1.6, low, high), 4, doubt="it rained")
+        assert (found.text, found.doubtful) == (f"{said}, but it rained", True)
+    assert not verdict(Measured(1.6, 1.5, 1.7), 4).doubtful
+    assert not verdict(Measured(1.6, tokens=3), 4, doubt="it rained").doubtful
+
+
+def test_costs_are_told_in_passes_of_one_row():
+    # A token of the baseline takes 1.25 s, but a pass of one row 1 s.
+    costs = StepCosts({1: 1.0, 2: 1.05, 5: 1.1}, draft_step=0.75, baseline_overhead=0.25)
+    assert text(Measured(0.7, 0.68, 0.72), 4, costs, 0.4) == (
+        "does not pay here: the draft costs 0.75 single steps a token"
+    )
+
+
 def test_it_pays_and_nothing_more_is_known():
     assert text(Measured(1.62, 1.55, 1.70), 4) == "pays: 1.62× (1.55–1.70)"
     assert text(Measured(1.62), 4) == "pays: 1.62× (one pair, no spread)"
@@ -30,20 +58,20 @@ def test_a_dear_pass_is_named():
     costs = StepCosts({1: 1.0, 2: 1.9, 3: 1.95, 4: 2.0, 5: 2.1}, draft_step=0.05)
     found = verdict(Measured(0.85, 0.82, 0.88), 4, costs=costs, acceptance=0.5)
     assert found.outcome == "does not pay"
-    assert found.text == "does not pay here: the verify pass costs 2.1 single steps"
+    assert found.text == "does not pay here: the verify pass costs 2.10 single steps"
 
 
 def test_a_dear_draft_is_named():
     costs = StepCosts({1: 1.0, 2: 1.05, 5: 1.1}, draft_step=0.6)
     assert text(Measured(0.7, 0.68, 0.72), 4, costs, 0.55) == (
-        "does not pay here: the draft costs 0.6 single steps a token"
+        "does not pay here: the draft costs 0.60 single steps a token"
     )
 
 
 def test_dear_bookkeeping_is_named():
     costs = StepCosts({1: 1.0, 5: 1.1}, draft_step=0.02, overhead=1.4)
     assert text(Measured(0.8, 0.78, 0.82), 4, costs, 0.5) == (
-        "does not pay here: a round's own work costs 1.4 single steps"
+        "does not pay here: a loop's own work costs 1.40 single steps"
     )
 
 
@@ -58,7 +86,7 @@ def test_too_low_an_acceptance_is_named():
 def test_a_round_that_could_never_pay_names_its_dearest_part():
     costs = StepCosts({1: 1.0, 2: 2.5})
     assert text(Measured(0.5, 0.4, 0.6), 1, costs, 0.1) == (
-        "does not pay here: the verify pass costs 2.5 single steps"
+        "does not pay here: the verify pass costs 2.50 single steps"
     )
 
 
@@ -66,7 +94,7 @@ def test_a_round_that_could_never_pay_names_a_part_that_alone_does_not_decide():
     # 0.7 + 1.4 single steps for two tokens at most; 1.4 would still be too much for 1.1 tokens.
     costs = StepCosts({1: 1.0, 2: 1.4}, draft_step=0.7)
     assert text(Measured(0.5, 0.4, 0.6), 1, costs, 0.1) == (
-        "does not pay here: the draft costs 0.7 single steps a token"
+        "does not pay here: the draft costs 0.70 single steps a token"
     )
 
 
@@ -82,7 +110,7 @@ def test_another_length_that_would_hardly_pay_is_not_offered():
     # One guess: 1.5/1.45.
     costs = StepCosts({1: 1.0, 2: 1.45, 9: 4.0})
     assert text(Measured(0.5, 0.4, 0.6), 8, costs, 0.5) == (
-        "does not pay here: the verify pass costs 4.0 single steps"
+        "does not pay here: the verify pass costs 4.00 single steps"
     )
 
 
@@ -90,7 +118,7 @@ def test_another_length_that_should_pay_is_offered():
     # One guess: 1.7/1.2; eight guesses cost 8·.1 + 3.
     costs = StepCosts({1: 1.0, 2: 1.1, 9: 3.0}, draft_step=0.1)
     assert text(Measured(0.84, 0.80, 0.88), 8, costs, 0.7) == (
-        "does not pay here: the verify pass costs 3.0 single steps; "
+        "does not pay here: the verify pass costs 3.00 single steps; "
         "a draft length of 1 should pay, 1.42× predicted"
     )
 
