@@ -9,6 +9,7 @@ import msgspec
 from app.appraisal.appraise import Appraisal, appraise, tried
 from app.appraisal.by_proposer import by_proposer
 from app.appraisal.doubt import DEFINITION as DOUBTED
+from app.appraisal.unexplained import baseline_held_up, likely_reason
 from app.run.cost import PassCosts
 from app.run.figures import NOTHING, decimal, percent, speculative_counts
 from app.run.record import RunRecord
@@ -87,7 +88,7 @@ def _expected(record: RunRecord, found: Appraisal) -> Iterator[Finding]:
     drafting = "" if not steps.idle else f", {100 * (1 - steps.idle):.0f} % of loops with a draft"
     yield Finding("Predicted speed-up", gain + drafting, _PREDICTED)
     yield Finding("Best draft length", _best(record, expected), _BEST)
-    yield Finding("Accounted speed-up", _account(found), _ACCOUNT)
+    yield Finding("Accounted speed-up", _account(record, found), _ACCOUNT)
 
 
 def _break_even(record: RunRecord, expected: Prediction) -> str:
@@ -108,14 +109,18 @@ def _best(record: RunRecord, expected: Prediction) -> str:
     return f"{best}{untried}, {expected.best_speedup:.2f}× predicted"
 
 
-def _account(found: Appraisal) -> str:
+def _account(record: RunRecord, found: Appraisal) -> str:
+    """The accounted speed-up, and where the time does not add up the likely reason."""
     gain = found.account.speedup if found.account else None
     share = found.unexplained
     if gain is None or share is None:
         return NOTHING
     more = "longer" if share >= 0 else "shorter"
     adds_up = "adds up" if found.adds_up else "does not add up"
-    return f"{gain:.2f}×; {adds_up} ({100 * abs(share):.0f} % {more})"
+    said = f"{gain:.2f}×; {adds_up} ({100 * abs(share):.0f} % {more})"
+    if not found.adds_up and record.costs is not None:
+        said += f": {likely_reason(record, record.costs, longer=share > 0)}"
+    return "; ".join(filter(None, (said, baseline_held_up(record))))
 
 
 def _ms(seconds: float) -> str:
@@ -160,6 +165,6 @@ _PREDICTED = (
 _BEST = "The draft length of the largest predicted speed-up, among those whose pass was measured."
 _ACCOUNT = (
     "The speed-up that these very loops should have had at the measured costs, and by how much "
-    f"longer they took. Within {100 * WITHIN:.0f} % time adds up; more is unexplained: other load, "
-    "heat, a longer context."
+    f"longer they took. Within {100 * WITHIN:.0f} % time adds up; of more the likely reason is "
+    "named: passes of the run beside those that were measured apart."
 )
