@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli.bench_file import BenchFile, KeptCosts, KeptRun
+from app.cli.fitted_tables import fitted
 from app.cli.interrupt import STOPPED, Interrupt
 from app.cli.progress_line import ProgressLine
 from app.cli.remaining import Remaining
 from app.cli.running import check_reports
 from app.cli.screen import put, remarks, results, say, say_problem, warn
-from app.cli.tables import table
 from app.library.catalogue import Catalogue
 from app.library.prompts_set import Prompt
 from app.reports.bench_figures import DEFINITIONS, Measurement
@@ -125,11 +125,17 @@ def _show(summary: BenchSummary, *, as_json: bool) -> None:
     if as_json:
         say(results(), summary.json())
         return
+    away: dict[str, None] = {}
     for one in bench_tables(summary):
-        put(results(), table(one.head, one.rows, title=one.caption))
+        found = fitted(one, results().width)
+        for part in found.parts:
+            put(results(), part)
+        away |= dict.fromkeys(found.left_out)
         if one.note:
             say(results(), one.note)
         say(results(), "")
+    if away:
+        say(results(), f"Not shown for want of room: {', '.join(away)}. Reports hold them.")
     for column, meaning in DEFINITIONS.items():
         say(results(), f"{column}: {meaning}")
     for note in summary.notes:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import typer
 
+from app.cli.fitted_tables import fitted
 from app.cli.interrupt import STOPPED, Interrupt
 from app.cli.progress_line import ProgressLine
 from app.cli.remaining import Remaining
 from app.cli.screen import put, remarks, results, say, say_problem
-from app.cli.tables import table
 from app.reports.random_report import (
     TITLE,
     check_random_report,
@@ -97,7 +97,8 @@ def _show(found: RandomMeasured) -> None:
     for note in random_notes(found):
         say(results(), note)
     for one in random_tables(found):
-        put(results(), table(one.head, one.rows, title=one.caption))
+        for part in fitted(one, results().width).parts:
+            put(results(), part)
 
 
 def _write(found: RandomMeasured, path: Path) -> bool:

@@ -54,6 +54,11 @@ class CategoryFigures(msgspec.Struct, frozen=True):
     prompt_tokens: int
     prompt_reused: int
 
+    @property
+    def unguessed(self) -> bool:
+        """Whether loops ran and no guess was made in them: a speed-up is then chance, or load."""
+        return self.tokens_per_loop is not None and self.acceptance_rate is None
+
 
 DEFINITIONS: dict[str, str] = {
     "Turns": "Runs of a prompt or of a turn of one; each lane runs in each repetition of it.",

@@ -20,12 +20,25 @@ _HEAD = (
     "Tokens per loop",
     "Accepted of drafted",
     "Accepted of tested",
-    "Speculative, tokens/s",
-    "Baseline, tokens/s",
+    "Speculative tokens/s",
+    "Baseline tokens/s",
     "Decode speed-up",
     "Ratio of means",
     "Request speed-up",
 )
+_NEEDED = (
+    "Decode speed-up",
+    "Tokens per loop",
+    "Speculative tokens/s",
+    "Baseline tokens/s",
+    "Accepted of tested",
+    "Accepted of drafted",
+    "Request speed-up",
+    "Ratio of means",
+    "Prompts",
+    "Turns",
+)
+"""The same, the most needed first."""
 
 
 def bench_tables(summary: BenchSummary) -> list[Table]:
@@ -84,12 +97,16 @@ def _side_by_side(ways: Sequence[WayFigures]) -> Table:
 
 
 def _speedup(figures: CategoryFigures) -> str:
-    return _interval(figures.decode_speedup)
+    found = figures.decode_speedup
+    if figures.unguessed and found is not None:
+        return f"{found.value:.2f}× (no guess)"
+    return _interval(found)
 
 
 def _way(way: WayFigures) -> Table:
     rows = [_row(name, one) for name, one in (*way.categories.items(), (ALL, way.overall))]
-    return Table(sentence(way.name)[:-1], _HEAD, tuple(rows), f"{sentence(way.verdict)}{_due(way)}")
+    note = f"{sentence(way.verdict)}{_due(way)}"
+    return Table(sentence(way.name)[:-1], _HEAD, tuple(rows), note, needed=_NEEDED)
 
 
 def _due(way: WayFigures) -> str:
@@ -106,7 +123,7 @@ def _due(way: WayFigures) -> str:
 
 def _row(name: str, figures: CategoryFigures) -> tuple[str, ...]:
     return (
-        name,
+        f"{name}: no guess was made" if figures.unguessed else name,
         str(figures.prompts),
         str(figures.turns),
         decimal(figures.tokens_per_loop),

@@ -257,3 +257,17 @@ def test_a_bench_tells_of_how_many_runs_what_was_not_held_equal():
     assert ["environment 2.python", "3.12"] in facts
     page = BENCH_FORMATS[".md"](found)[".md"]
     assert "| Something else used the device while the run went on. | 2 of 3 |" in page
+
+
+def test_a_row_says_that_no_guess_was_made():
+    lanes = [*lane_events("speculative", [[2], [3]]), *lane_events("baseline", [[2], [3]])]
+    alone = record_of(*lanes, RunEnded("r", "finished"), draft_length=2)
+    found = summarise_bench([("p1", "a", record(1.0, 1.0)), ("p2", "b", alone)])
+    (way, *_) = bench_tables(found)
+    assert [row[0] for row in way.rows] == ["a", "b: no guess was made", "all together"]
+    assert way.rows[1][8] == "1.00× (one pair)"
+    assert "| b: no guess was made |" in BENCH_FORMATS[".md"](found)[".md"]
+    assert "b: no guess was made" in BENCH_FORMATS[".html"](found)[".html"]
+    other = record(1.0, 1.0, draft_length=3)
+    beside = bench_tables(summarise_bench([("p2", "b", alone), ("p2", "b", other)]))[0]
+    assert beside.rows[0][1:] == ("1.00× (no guess)", "3.00× (one pair)")

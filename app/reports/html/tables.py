@@ -30,6 +30,10 @@ class Table(msgspec.Struct, frozen=True):
     note: str = ""
     words: bool = False
     """Whether its cells are words, which stand at the left, not numbers, at the right."""
+    needed: tuple[str, ...] = ()
+    """The columns but the first, the most needed first, where the last may stay away for want of
+    room; empty where none may.
+    """
 
 
 def number_tables(record: RunRecord) -> list[Table]:
