@@ -19,7 +19,7 @@ MethodOption = Annotated[
 Policy = Annotated[
     str | None,
     typer.Option(
-        help="What chooses each round's draft length, the draft length being the most: "
+        help="What chooses each loop's draft length, the draft length being the most: "
         f"{', '.join(LENGTH_POLICIES)}. Else the pair's own."
     ),
 ]

@@ -17,7 +17,7 @@ from app.reports.plain_text import pictured
 from app.run.figures import LENIENCY, agreement, badge, decimal, figures_of, promise
 from app.run.flagged import cautions, marked
 from app.run.identities import violations
-from app.run.metrics import counts
+from app.run.metrics import total_counts
 from app.run.record import RunRecord
 from app.run.rules import is_lossy
 
@@ -67,13 +67,14 @@ def _show_worth(console: Console, record: RunRecord) -> None:
 
 
 def _counted(record: RunRecord) -> list[str]:
-    """The first speculative repetition's counts, in a sentence."""
+    """The counts of the speculative lane, all its repetitions together, in a sentence."""
     found = record.repetitions("speculative")
     if not found:
         return []
-    tally = counts(found[0])
+    tally = total_counts(found)
     told = ", ".join(f"{name} {getattr(tally, name)}" for name in _COUNTED)
-    return [f"{tally.committed} tokens in {tally.rounds} rounds: {told}."]
+    whose = f"All {len(found)} repetitions together: " if len(found) > 1 else ""
+    return [f"{whose}{tally.committed} tokens in {tally.rounds} loops: {told}."]
 
 
 def _faults(record: RunRecord) -> list[str]:

@@ -100,7 +100,7 @@ def decode(lane: LaneSetup) -> Steps:
         yield loop.ended("failed")
         if isinstance(failure, Problem):
             raise
-        raise out_of_memory("while a round was decided") from None
+        raise out_of_memory("while a loop was decided") from None
     yield from loop.abandoned()
     yield loop.ended(finish)
 

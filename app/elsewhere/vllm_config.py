@@ -302,7 +302,7 @@ def _synthetic(fields: Fields, length: int) -> Options:
         mean = float(fields["synthetic_acceptance_length"])
         if mean > length + 1:
             raise Problem(
-                f"synthetic_acceptance_length is {mean:g}; with {length} guesses a round a text "
+                f"synthetic_acceptance_length is {mean:g}; with {length} guesses a loop a text "
                 f"grows by {length + 1} tokens at most.",
                 "Lower it, or raise num_speculative_tokens.",
             )

@@ -75,7 +75,7 @@ USED: Mapping[str, Option] = {
             1,
             1,
             high=LONGEST_DRAFT,
-            help=f"A round guesses {LONGEST_DRAFT} tokens at most here, and {MAX_SPEC_LEN} in "
+            help=f"A loop guesses {LONGEST_DRAFT} tokens at most here, and {MAX_SPEC_LEN} in "
             f"vLLM {RELEASE} (MAX_SPEC_LEN).",
         ),
         "prompt_lookup_min": _field(5, 1, high=32),

@@ -51,7 +51,8 @@ class LaneView(QFrame):
         """Renews the line below the text."""
         repetitions = record.repetitions(self.lane) if record else []
         goes_on = record is not None and record.outcome == "running"
-        self.footer.setText(summary(repetitions, goes_on=goes_on) if repetitions else "")
+        of = record.settings.repetitions if record else 1
+        self.footer.setText(summary(repetitions, of=of, goes_on=goes_on) if repetitions else "")
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()
@@ -66,13 +67,13 @@ class LaneView(QFrame):
         column.addWidget(self.footer)
 
 
-def summary(repetitions: list[Repetition], *, goes_on: bool) -> str:
-    """The newest repetition in one line."""
+def summary(repetitions: list[Repetition], *, of: int, goes_on: bool) -> str:
+    """The newest repetition in one line, and which it is `of` how many there are to be."""
     newest = repetitions[-1]
     tally = counts(newest)
     speed = decode_speed(newest)
     parts = [
-        f"pass {len(repetitions)}" if len(repetitions) > 1 else "",
+        f"repetition {len(repetitions)} of {max(of, len(repetitions))}" if of > 1 else "",
         f"{speed:.1f} tokens/s" if speed else "",
         f"{tally.committed} tokens",
         f"{tally.rounds} loops",

@@ -62,7 +62,7 @@ class CategoryFigures(msgspec.Struct, frozen=True):
 
 DEFINITIONS: dict[str, str] = {
     "Turns": "Runs of a prompt or of a turn of one; each lane runs in each repetition of it.",
-    "Tokens per loop": "Tokens committed after the first / rounds. Plain decoding has exactly 1.",
+    "Tokens per loop": "Tokens committed after the first / loops. Plain decoding has exactly 1.",
     "Accepted of drafted": "Guesses accepted / guesses made. Falls as the draft length grows.",
     "Accepted of tested": "Guesses accepted / guesses tested: those behind a rejection or a stop "
     "do not count.",
@@ -74,9 +74,9 @@ DEFINITIONS: dict[str, str] = {
     "speculative lane, over the pairs that both ran to their end.",
     "(low–high)": "95 % of resamples of the prompts, and of their repetitions (bootstrap).",
     "Disturbed": DISTURBED,
-    "Chunk gap": "Seconds between two visible chunks of text: a round, or several where some show "
+    "Chunk gap": "Seconds between two visible chunks of text: a loop, or several where some show "
     "nothing.",
-    "Per token": "Seconds of a round / tokens committed in it, one value a token.",
+    "Per token": "Seconds of a loop / tokens committed in it, one value a token.",
     "p50, p90, p95": "The smallest value that half, nine in ten, nineteen in twenty do not exceed.",
     "Step of it": "Seconds of one more guess by what guesses, measured alone; of a tree: of one "
     "more level.",

@@ -42,7 +42,7 @@ def not_held_equal(record: RunRecord) -> list[str]:
 def _order(record: RunRecord) -> str:
     if record.settings.order == "interleaved":
         return (
-            "The lanes took turns, round by round, each on its own clock: for looking, not for "
+            "The lanes took turns, loop by loop, each on its own clock: for looking, not for "
             "measuring."
         )
     ran = ", ".join(f"{at.lane} {at.repetition + 1}" for at in record.order[:12])

@@ -13,6 +13,7 @@ from app.appraisal.waits import DEFINITION, waits
 from app.elsewhere.programs import recipes
 from app.elsewhere.setup import Recipe
 from app.reports.conditions import limits, not_held_equal
+from app.reports.html.tables import on_screen
 from app.reports.plain_text import fenced, inline
 from app.run.events import ModelFacts
 from app.run.figures import (
@@ -141,7 +142,8 @@ def _tokens(record: RunRecord) -> str:
     for lane in record.lanes:
         tally = total_counts(lane.repetitions)
         rows.append((lane.name, *(str(getattr(tally, name)) for name in _COUNTED)))
-    return f"## Tokens, all repetitions together\n\n{table(('Lane', *_COUNTED), rows)}"
+    head = ("Lane", *map(on_screen, _COUNTED))
+    return f"## Tokens, all repetitions together\n\n{table(head, rows)}"
 
 
 def _seconds(record: RunRecord) -> str:

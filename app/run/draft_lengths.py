@@ -28,14 +28,12 @@ class LengthPolicy(Offer, frozen=True):
 LENGTH_POLICIES: dict[str, LengthPolicy] = {
     policy.name: policy
     for policy in (
-        LengthPolicy(
-            "fixed", "Fixed", "Every round guesses up to the draft length.", branches=True
-        ),
+        LengthPolicy("fixed", "Fixed", "Every loop guesses up to the draft length.", branches=True),
         LengthPolicy(
             "heuristic",
             "Heuristic (+2 / -1)",
             "Two tokens more after a draft that was kept whole, one fewer after any other.",
-            options=(Option("start", "First draft length", "Of the first round.", 4, 1, 64),),
+            options=(Option("start", "First draft length", "Of the first loop.", 4, 1, 64),),
             branches=True,
         ),
         LengthPolicy(
@@ -67,7 +65,7 @@ LENGTH_POLICIES: dict[str, LengthPolicy] = {
         LengthPolicy(
             "best",
             "Best for this machine",
-            "Each round from the acceptance so far and the measured cost of passes, down to no "
+            "Each loop from the acceptance so far and the measured cost of passes, down to no "
             "guesses where they do not pay. Measures the costs first, if none are kept.",
             options=(
                 Option(
@@ -81,7 +79,7 @@ LENGTH_POLICIES: dict[str, LengthPolicy] = {
                 Option(
                     "look_again",
                     "Look again after",
-                    "Rounds without guesses, after which one guess is tried.",
+                    "Loops without guesses, after which one guess is tried.",
                     16,
                     1,
                     10_000,

@@ -180,7 +180,7 @@ def _judged(divergence: Divergence) -> str:
     tokens = f"{divergence.speculative.text!r} for {divergence.baseline.text!r}"
     numbers = (
         f"{tokens}, {abs(divergence.gap):.2g} apart in the target's logits, which move by "
-        f"{divergence.moved:.2g} with the widths of passes (the round had {divergence.width} rows)"
+        f"{divergence.moved:.2g} with the widths of passes (the loop had {divergence.width} rows)"
     )
     if divergence.tie:
         return f"a numerical tie ({numbers})."
@@ -285,21 +285,21 @@ FIGURES: dict[str, Figure] = {
         _share(
             "mean_accepted_prefix",
             "Mean accepted prefix",
-            "Guesses accepted / rounds with a draft.",
+            "Guesses accepted / loops with a draft.",
             unit="tokens",
             of=lambda counts: counts.mean_accepted_prefix,
         ),
         _share(
             "tokens_per_loop",
             "Tokens per loop",
-            "Tokens committed after the first / rounds. Plain decoding has exactly 1.",
+            "Tokens committed after the first / loops. Plain decoding has exactly 1.",
             unit="tokens",
             of=lambda counts: counts.tokens_per_loop,
         ),
         _share(
             "nodes_per_loop",
             "Guesses in a tree",
-            "Guesses that branch / rounds with a draft: all of a tree, which the target reads in "
+            "Guesses that branch / loops with a draft: all of a tree, which the target reads in "
             "one pass. Acceptance counts levels of it. None where guesses do not branch.",
             unit="guesses",
             of=lambda counts: counts.nodes_per_loop,
@@ -307,7 +307,7 @@ FIGURES: dict[str, Figure] = {
         _share(
             "tested_nodes_per_loop",
             "Guesses of a tree tested",
-            "Guesses that branch and whose turn came / rounds with a draft: the kept ones, and "
+            "Guesses that branch and whose turn came / loops with a draft: the kept ones, and "
             "those tried beside them. None where guesses do not branch.",
             unit="guesses",
             of=lambda counts: counts.tested_nodes_per_loop,

@@ -15,7 +15,7 @@ def violations(repetition: Repetition, max_new_tokens: int | None = None) -> lis
     With the run's cap, also whether every round left room for the target's own token.
     """
     found = [
-        f"round {round_.index}: {fault}"
+        f"loop {round_.index + 1}: {fault}"
         for round_ in repetition.rounds
         for fault in _round_violations(round_)
     ]
@@ -23,11 +23,11 @@ def violations(repetition: Repetition, max_new_tokens: int | None = None) -> lis
     if tally.committed != len(repetition.tokens):
         found.append("committed tokens and their counts differ")
     if repetition.first is None and repetition.rounds:
-        found.append("a round was committed before the first token")
+        found.append("a loop was committed before the first token")
     if [round_.index for round_ in repetition.rounds] != list(range(len(repetition.rounds))):
-        found.append("rounds are not numbered in order")
+        found.append("loops are not numbered in order")
     if any(_stopped(round_) for round_ in repetition.rounds[:-1]):
-        found.append("a round follows the end of the text")
+        found.append("a loop follows the end of the text")
     if any(map(_stopped, repetition.rounds[-1:])) and repetition.finish in ("length", "context"):
         found.append("a guess ends the text, but nothing in the text says so")
     if max_new_tokens is not None:
@@ -40,7 +40,7 @@ def _cap_violations(repetition: Repetition, max_new_tokens: int) -> list[str]:
     found, written = [], 1
     for round_ in repetition.rounds:
         if round_.limit > max_new_tokens - written - 1:
-            found.append(f"round {round_.index}: its limit reaches past the cap")
+            found.append(f"loop {round_.index + 1}: its limit reaches past the cap")
         written += len(round_.committed)
     if len(repetition.tokens) > max_new_tokens:
         found.append("more tokens were committed than the cap allows")
@@ -57,7 +57,7 @@ def _round_violations(round_: Round) -> list[str]:
         "at most one rejection": n["rejected"] <= 1,
         "corrected equals rejected": n["corrected"] == n["rejected"],
         "bonus follows a fully accepted draft": n["bonus"] == int(whole and not _stopped(round_)),
-        "plain is a round without a draft": n["plain"] == int(drafted == 0),
+        "plain is a loop without a draft": n["plain"] == int(drafted == 0),
         "drafted is within the limit": drafted <= round_.limit,
         "something was committed": bool(round_.committed),
         "accepted tokens, then at most one of the target's own": _in_order(

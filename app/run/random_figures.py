@@ -127,9 +127,9 @@ def _of_plain(found: RandomMeasured) -> Iterator[RandomFigure]:
     yield _figure(
         found,
         "overhead_plain",
-        "Overhead of a plain round",
+        "Overhead of a plain loop",
         "%",
-        "Seconds of the rounds outside of the models' passes / seconds of the rounds. A card that "
+        "Seconds of the loops outside of the models' passes / seconds of the loops. A card that "
         "waits for a pass to be given to it counts as in the pass: see how long it was idle.",
         [_overhead(one) for one in found.plain],
     )
@@ -213,9 +213,9 @@ def _of_simulated(found: RandomMeasured) -> Iterator[RandomFigure]:
     yield _figure(
         found,
         "overhead_simulated",
-        f"Overhead of a round with guesses ({SIMULATED})",
+        f"Overhead of a loop with guesses ({SIMULATED})",
         "%",
-        "As of a plain round.",
+        "As of a plain loop.",
         [_overhead(one) for one in found.simulated],
     )
 

@@ -61,7 +61,7 @@ def verdict(record: RunRecord) -> str:
     if record.settings.method != "nothing" and not made.drafted:
         raise Problem("No guess was made.", "")
     kept = f"{made.accepted} of {made.drafted} guesses kept"
-    return f"{len(speculative.rounds)} rounds, {kept}, same text as the baseline"
+    return f"{len(speculative.rounds)} loops, {kept}, same text as the baseline"
 
 
 def tiny_verdict(record: RunRecord) -> str:
@@ -69,5 +69,5 @@ def tiny_verdict(record: RunRecord) -> str:
     told = verdict(record)
     (speculative,) = record.repetitions("speculative")
     if len(speculative.rounds) < ROUNDS:
-        raise Problem(f"It took {len(speculative.rounds)} rounds, not {ROUNDS} or more.", "")
+        raise Problem(f"It took {len(speculative.rounds)} loops, not {ROUNDS} or more.", "")
     return told

@@ -58,7 +58,7 @@ def _account(bench: Workbench, settings: RunSettings) -> str:
 
 def _look(bench: Workbench, settings: RunSettings) -> Finding:
     shares = sorted(_share(bench, settings) for _ in range(TIMES))
-    told = f"rounds took {100 * median(shares):+.0f} % beside their account"
+    told = f"loops took {100 * median(shares):+.0f} % beside their account"
     told += f" ({100 * shares[0]:+.0f} to {100 * shares[-1]:+.0f} %)"
     return Finding(abs(median(shares)) <= WITHIN, told)
 
@@ -76,7 +76,7 @@ def _share(bench: Workbench, settings: RunSettings) -> float:
     )
     share = accounted.unexplained(decode_seconds(fast)) if accounted else None
     if share is None:
-        raise Problem("There was no round to account for.", "")
+        raise Problem("There was no loop to account for.", "")
     return share
 
 

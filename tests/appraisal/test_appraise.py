@@ -144,6 +144,12 @@ def test_findings_say_what_every_number_is():
     assert all(one.definition.endswith(".") for one in findings(costed_record()))
 
 
+def test_a_pass_of_one_row_is_one_row():
+    record = costed_record()
+    record.settings = msgspec.structs.replace(record.settings, draft_length=0)
+    assert answers(record)["Verify pass of 1 row"] == "1.00 single steps (750.00 ms)"
+
+
 def test_a_run_without_costs_says_so_and_one_without_guesses_has_no_prediction():
     assert "not measured" in answers(run_record())["Cost of passes"]
     lanes = [*lane_events("speculative", [[2], [3]]), *lane_events("baseline", [[2], [3]])]

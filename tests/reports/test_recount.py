@@ -34,9 +34,9 @@ def figures_of(record):
         "acceptance_rate": share(tally["accepted"], drafted),
         # "Guesses accepted / guesses tested: those behind a rejection or a stop do not count."
         "conditional_acceptance": share(tally["accepted"], tally["accepted"] + tally["rejected"]),
-        # "Guesses accepted / rounds with a draft."
+        # "Guesses accepted / loops with a draft."
         "mean_accepted_prefix": share(tally["accepted"], len(drafting)),
-        # "Tokens committed after the first / rounds."
+        # "Tokens committed after the first / loops."
         "tokens_per_loop": share(written, len(loops)),
     }
 
@@ -68,4 +68,4 @@ def test_the_definitions_are_those_that_are_printed():
     assert FIGURES["conditional_acceptance"].definition.startswith(
         "Guesses accepted / guesses tested"
     )
-    assert FIGURES["mean_accepted_prefix"].definition == "Guesses accepted / rounds with a draft."
+    assert FIGURES["mean_accepted_prefix"].definition == "Guesses accepted / loops with a draft."

@@ -251,11 +251,11 @@ def test_planted_faults_of_a_round_are_found(wrong):
 
 def test_planted_faults_of_a_lane_are_found():
     no_bonus = repetition_of(round_of("aa"), round_of("p"))
-    assert violations(no_bonus) == ["a round follows the end of the text"]
+    assert violations(no_bonus) == ["a loop follows the end of the text"]
     assert violations(repetition_of(round_of("aa"), finish="length"))
     assert violations(repetition_of(round_of("p"), first=None))
     twice = Repetition(AT, first=FIRST, rounds=[round_of("p"), round_of("p")])
-    assert violations(twice) == ["rounds are not numbered in order"]
+    assert violations(twice) == ["loops are not numbered in order"]
 
 
 @given(some.lists(some.floats(0.01, 100), min_size=1))

@@ -28,7 +28,7 @@ def audit(
     rule: flags.RuleName = None,
     rule_option: flags.RuleOption = None,
     draft_length: Annotated[
-        int, typer.Option(help="Most tokens guessed in a round; a text is two longer.")
+        int, typer.Option(help="Most tokens guessed in a loop; a text is two longer.")
     ] = DRAFT_LENGTH,
     temperature: Annotated[float, typer.Option(help="Above 0.")] = 1.0,
     top_k: Annotated[int, typer.Option(help="Keep the k likeliest tokens.")] = TOP_K,

@@ -46,7 +46,7 @@ _MethodPreset = Annotated[
     ),
 ]
 _DraftLength = Annotated[
-    int | None, typer.Option(help="Most tokens guessed in a round; else the pair's own.")
+    int | None, typer.Option(help="Most tokens guessed in a loop; else the pair's own.")
 ]
 _MaxNewTokens = Annotated[int, typer.Option(help="Most tokens of the text.")]
 _Stop = Annotated[list[str] | None, typer.Option(help="A string that ends the text; may repeat.")]

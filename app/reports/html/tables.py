@@ -65,7 +65,13 @@ def _tokens(record: RunRecord) -> Table:
         "drafted = accepted + rejected + ignored + discarded; "
         "committed = first + accepted + corrected + bonus + plain."
     )
-    return Table("Tokens, all repetitions together", ("Lane", *names), tuple(rows), note)
+    head = ("Lane", *map(on_screen, names))
+    return Table("Tokens, all repetitions together", head, tuple(rows), note)
+
+
+def on_screen(name: str) -> str:
+    """The name of a count as people read it: a round is a loop to them."""
+    return "loops" if name == "rounds" else name
 
 
 def _does_it_pay(record: RunRecord) -> Table:
