@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
 
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.gui.plain import tip
@@ -27,6 +27,8 @@ class ActionSpec:
     group: Group
     help: str
     checkable: bool = False
+    one_of: str = ""
+    """One of the actions that share this word is checked: the one in force."""
 
 
 ACTIONS: tuple[ActionSpec, ...] = (
@@ -275,9 +277,26 @@ ACTIONS: tuple[ActionSpec, ...] = (
         "theme.follow_system",
         "view",
         "Dark or light as the system is.",
+        one_of="scheme",
     ),
-    ActionSpec("scheme_dark", "Always dark", "", "theme.go_dark", "view", "Stay dark."),
-    ActionSpec("scheme_light", "Always light", "", "theme.go_light", "view", "Stay light."),
+    ActionSpec(
+        "scheme_dark",
+        "Always dark",
+        "",
+        "theme.go_dark",
+        "view",
+        "Stay dark.",
+        one_of="scheme",
+    ),
+    ActionSpec(
+        "scheme_light",
+        "Always light",
+        "",
+        "theme.go_light",
+        "view",
+        "Stay light.",
+        one_of="scheme",
+    ),
     ActionSpec(
         "updates",
         "Look for a newer version at the start",
@@ -320,7 +339,13 @@ ACTIONS: tuple[ActionSpec, ...] = (
 
 def make_actions(owner: QWidget) -> dict[str, QAction]:
     """A live action for every row of the table, with its slot on the owner."""
-    return {spec.name: _action(spec, owner) for spec in ACTIONS}
+    made = {spec.name: _action(spec, owner) for spec in ACTIONS}
+    for word in {spec.one_of for spec in ACTIONS} - {""}:
+        group = QActionGroup(owner)
+        for spec in ACTIONS:
+            if spec.one_of == word:
+                group.addAction(made[spec.name])
+    return made
 
 
 def make_menu(actions: dict[str, QAction], parent: QWidget) -> QMenu:
@@ -338,7 +363,7 @@ def make_menu(actions: dict[str, QAction], parent: QWidget) -> QMenu:
 def _action(spec: ActionSpec, owner: QWidget) -> QAction:
     made = QAction(spec.text, owner)
     made.setObjectName(spec.name)
-    made.setCheckable(spec.checkable)
+    made.setCheckable(spec.checkable or bool(spec.one_of))
     made.setShortcut(QKeySequence(spec.shortcut))
     keys = f" ({spec.shortcut})" if spec.shortcut else ""
     made.setToolTip(tip(spec.help + keys))

@@ -16,6 +16,7 @@ from app.gui.engine_link import EngineLink
 from app.gui.one_window import OneWindow
 from app.gui.theme import Theme
 from app.gui.window import MainWindow
+from app.gui.window_place import WindowPlace
 from app.library.catalogue import load_catalogue
 
 
@@ -30,9 +31,10 @@ def main() -> int:
     if not place.take():
         print("Foretoken is open already; its window is brought to the front.")
         return 0
-    theme = Theme(application)
+    theme = Theme(application, choices=files.window_choices())
     catalogue = load_catalogue([files.shipped_catalogue(), files.user_catalogue()])
     window = MainWindow(EngineLink(EngineClient()), catalogue, theme, history=files.history_file())
+    WindowPlace(window, files.window_choices()).restore()
     place.shows_with(lambda: bring_to_front(application, window))
     try:
         return show(application, window)

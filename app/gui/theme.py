@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from string import Template
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, QSettings, Qt, Signal
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
 
@@ -13,25 +14,45 @@ from app.gui.colours import DARK, LIGHT, Colours
 
 _ROLES = QPalette.ColorRole
 
+_KEY = "colours"
+
+_SCHEMES = {"dark": Qt.ColorScheme.Dark, "light": Qt.ColorScheme.Light}
+"""What a person may stay with, by the word that is kept."""
+
 
 class Theme(QObject):
     """The colours in force; `changed` is emitted after the application has been dressed anew."""
 
     changed = Signal()
+    chosen = Signal()
+    """The person has chosen a scheme, or to follow the system; the colours may be as before."""
 
-    def __init__(self, application: QApplication) -> None:
+    def __init__(self, application: QApplication, *, choices: Path | None = None) -> None:
+        """`choices` is the file in which the window's choices are kept; without it none is."""
         super().__init__(application)
         self._application = application
-        self._forced: Qt.ColorScheme | None = None
+        self._kept = QSettings(str(choices), QSettings.Format.IniFormat) if choices else None
+        kept = str(self._kept.value(_KEY, "")) if self._kept else ""
+        self._forced: Qt.ColorScheme | None = _SCHEMES.get(kept)
         self.colours = self._wanted()
         application.setStyle("Fusion")
         application.styleHints().colorSchemeChanged.connect(self._follow)
         self._dress()
 
+    @property
+    def forced(self) -> Qt.ColorScheme | None:
+        """The scheme that is stayed with; None follows the system."""
+        return self._forced
+
     def force(self, scheme: Qt.ColorScheme | None) -> None:
         """Stays with one scheme; None follows the system again."""
         self._forced = scheme
+        if self._kept is not None:
+            words = {known: word for word, known in _SCHEMES.items()}
+            self._kept.setValue(_KEY, words.get(scheme, "") if scheme else "")
+            self._kept.sync()
         self._follow()
+        self.chosen.emit()
 
     def follow_system(self) -> None:
         """Takes the colours of the system."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QMainWindow
 
@@ -64,6 +64,13 @@ CLOSING_S = 2.0
 
 _DOING: dict[str, str] = {"run": "Running…", "teach": "Training…"}
 """What the run button says while the engine is at something long."""
+
+_SCHEME_ACTIONS = {
+    None: "scheme_system",
+    Qt.ColorScheme.Dark: "scheme_dark",
+    Qt.ColorScheme.Light: "scheme_light",
+}
+"""What is ticked for each scheme that may be stayed with."""
 
 _PASSING = (RoundCommitted, FirstToken, LaneStarted, PromptRead, Progress)
 """Messages that can wait for the slow clock; all others show at once."""
@@ -361,6 +368,10 @@ class MainWindow(QMainWindow):
         self.models.table.set_colours(self.theme.colours)
         self.fit.bar.set_colours(self.theme.colours)
 
+    def _tick_scheme(self) -> None:
+        """Ticks the scheme that was chosen, in the menu."""
+        self.action[_SCHEME_ACTIONS[self.theme.forced]].setChecked(True)
+
     def _connect(self) -> None:
         page = self.page
         running = self.running
@@ -375,6 +386,8 @@ class MainWindow(QMainWindow):
         self._connect_models()
         self.pages.turned.connect(self._turned)
         self.theme.changed.connect(self._recolour)
+        self.theme.chosen.connect(self._tick_scheme)
+        self._tick_scheme()
         page.run_button.clicked.connect(self.run)
         page.stop_button.clicked.connect(self.stop)
         page.continue_button.clicked.connect(running.go_on)
