@@ -1,94 +1,18 @@
-"""Fields of the form: each gets and puts its value, and none is changed by a wheel passing by."""
+"""Fields of the form: each gets and puts its value; and a row: a field with its name."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import (
-    QAbstractSpinBox,
-    QCheckBox,
-    QDoubleSpinBox,
-    QLabel,
-    QLineEdit,
-    QSpinBox,
-)
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit
 
 from app.gui.choice import Choice
 from app.gui.lines_field import Lines
+from app.gui.numbers import HIGHEST, Number, WholeNumber
 from app.gui.path_field import PathField
-from app.gui.plain import label, tip
+from app.gui.plain import label, scaled_font, tip
 from app.run.options import Option
-
-HIGHEST = 2_147_483_647
-"""The largest number a whole-number field can hold."""
-
-
-class WholeNumber(QSpinBox):
-    """A whole number; the wheel changes it only while it has the keyboard."""
-
-    edited = Signal()
-
-    def __init__(self, low: int, high: int, *, value: int, nothing: str = "") -> None:
-        super().__init__()
-        _dress_number(self)
-        self.setRange(low, high)
-        self.setValue(value)
-        self.setSpecialValueText(nothing)
-        self.valueChanged.connect(self.edited)
-
-    def get(self) -> Any:
-        """The number."""
-        return self.value()
-
-    def put(self, value: Any) -> None:
-        """Shows this number."""
-        self.setValue(value)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leaves the wheel to the page, unless this field has the keyboard."""
-        if self.hasFocus():
-            super().wheelEvent(event)
-        else:
-            event.ignore()
-
-
-class Number(QDoubleSpinBox):
-    """A number with a fraction; the wheel changes it only while it has the keyboard."""
-
-    edited = Signal()
-
-    def __init__(
-        self, low: float, high: float, *, value: float, step: float = 0.05, nothing: str = ""
-    ) -> None:
-        super().__init__()
-        _dress_number(self)
-        self.setDecimals(3)
-        self.setRange(low, high)
-        self.setSingleStep(step)
-        self.setValue(value)
-        self.setSpecialValueText(nothing)
-        self.valueChanged.connect(self.edited)
-
-    def get(self) -> Any:
-        """The number."""
-        return self.value()
-
-    def put(self, value: Any) -> None:
-        """Shows this number."""
-        self.setValue(value)
-
-    def textFromValue(self, value: float) -> str:
-        """The value without needless zeros, as the person's country writes it."""
-        return self.locale().toString(value, "g", 6)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leaves the wheel to the page, unless this field has the keyboard."""
-        if self.hasFocus():
-            super().wheelEvent(event)
-        else:
-            event.ignore()
 
 
 class Flag(QCheckBox):
@@ -134,21 +58,39 @@ Field = WholeNumber | Number | Choice | Flag | Words | Lines | PathField
 
 
 class Row:
-    """A field with its name beside it; both hide together."""
+    """A field with its name beside it, and what is said of it below; they hide together."""
 
     def __init__(self, name: str, field: Field, *, help_: str = "") -> None:
         self.field = field
         self.name: QLabel = label(name)
         self.name.setBuddy(field)
+        self.said: QLabel | None = None
+        """What is wrong with the number that was typed; None where none can be."""
+        told = help_
+        if isinstance(field, WholeNumber | Number):
+            told = f"{help_}\nA number: {field.span}.".strip()
+            self.said = label(tone="caution", wrap=True)
+            scaled_font(self.said, 0.88)
+            self.said.hide()
+            field.corrected.connect(self._say)
         field.setAccessibleName(name)
-        field.setAccessibleDescription(help_)
+        field.setAccessibleDescription(told)
         for part in (self.name, field):
-            part.setToolTip(tip(f"{name}\n{help_}") if help_ else "")
+            part.setToolTip(tip(f"{name}\n{told}") if told else "")
 
     def set_visible(self, shown: bool) -> None:
         """Shows or hides the row."""
         self.name.setVisible(shown)
         self.field.setVisible(shown)
+        if self.said is not None:
+            self.said.setVisible(shown and bool(self.said.text()))
+
+    def _say(self, sentence: str) -> None:
+        """Says below the field what is wrong; nothing takes no room."""
+        assert self.said is not None
+        self.said.setText(sentence)
+        if self.said.parent() is not None:  # alone it would be a window
+            self.said.setVisible(bool(sentence) and not self.field.isHidden())
 
 
 def option_field(option: Option) -> Field:
@@ -166,10 +108,3 @@ def option_field(option: Option) -> Field:
             return Number(low, high, value=option.default)
         case str():
             return Words(option.default)
-
-
-def _dress_number(field: QAbstractSpinBox) -> None:
-    field.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
-    field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    field.setKeyboardTracking(False)
-    field.setCorrectionMode(QAbstractSpinBox.CorrectionMode.CorrectToNearestValue)

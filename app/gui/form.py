@@ -13,6 +13,7 @@ from app.gui.choice import Choice
 from app.gui.fields import Field, Row
 from app.gui.form_rows import LOADING, METHOD_ROWS, MORE_ROWS, PAIR_ROWS, SAMPLING_ROWS, RowSpec
 from app.gui.loading_rows import LoadingRows
+from app.gui.numbers import Number, WholeNumber
 from app.gui.option_rows import OFFERS, OptionRows
 from app.gui.pair_picker import PairPicker
 from app.gui.plain import label, scaled_font, section_label, tip
@@ -156,6 +157,18 @@ class Form(QWidget):
             order="interleaved",
             detail="full",
         )
+
+    def settle(self) -> bool:
+        """Takes the numbers that are typed; False if one lies outside its limits, which is said
+        below it: it has the keyboard then.
+        """
+        fields = [row.field for row in self._all_rows() if not row.field.isHidden()]
+        numbers = [field for field in fields if isinstance(field, WholeNumber | Number)]
+        wrong = [field for field in numbers if not field.settle()]
+        for field in wrong[:1]:
+            field.setFocus()
+            field.selectAll()
+        return not wrong
 
     def fill(self, settings: RunSettings) -> None:
         """Shows the settings of another run, as far as the form has fields for them."""

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import NamedTuple, get_args
 
 from app.gui.choice import Choice
-from app.gui.fields import HIGHEST, Field, Flag, Number, WholeNumber
+from app.gui.fields import Field, Flag
 from app.gui.lines_field import Lines
+from app.gui.numbers import HIGHEST, Number, WholeNumber
 from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.rules import RULES
-from app.run.settings import PassKind, Precision
+from app.run.settings import RUN_LIMITS, SAMPLING_LIMITS, PassKind, Precision
 
 
 class RowSpec(NamedTuple):
@@ -23,6 +24,24 @@ class RowSpec(NamedTuple):
     wide: bool = False
     """Its field takes the whole width, below a heading."""
 
+
+def _whole(name: str, value: int, *, nothing: str = "") -> WholeNumber:
+    """A field within the limits of a setting, as far as a field can hold them; of one that may be
+    left open, `nothing` stands for that.
+    """
+    limit = LIMITS[name]
+    low, high = max(int(limit.low), -HIGHEST), min(int(limit.high), HIGHEST)
+    return WholeNumber(min(low, value), high, value=value, nothing=nothing)
+
+
+def _number(name: str, value: float, *, nothing: str = "") -> Number:
+    """A field within the limits of a setting."""
+    limit = LIMITS[name]
+    return Number(limit.low, limit.high, value=value, nothing=nothing, low_open=limit.low_open)
+
+
+LIMITS = {**RUN_LIMITS, **SAMPLING_LIMITS}
+"""What the numbers of the form may be: the limits of the settings themselves."""
 
 PRECISIONS = (("Default", None), *((name.upper(), name) for name in get_args(Precision)))
 """What the weights of target and draft model can be held in."""
@@ -94,8 +113,8 @@ METHOD_ROWS = (
     RowSpec(
         "draft_length",
         "Draft length γ",
-        "The most tokens that are guessed in one loop: 1 to 64.",
-        lambda: WholeNumber(1, 64, value=4),
+        "The most tokens that are guessed in one loop; 0 means no speculation.",
+        lambda: _whole("draft_length", 4),
     ),
     RowSpec(
         "draft_length_policy",
@@ -118,37 +137,37 @@ SAMPLING_ROWS = (
         "temperature",
         "Temperature",
         "0 takes the likeliest token; higher values draw more freely.",
-        lambda: Number(0.0, 100.0, value=0.0, nothing="0 (greedy)"),
+        lambda: _number("temperature", 0.0, nothing="0 (greedy)"),
     ),
     RowSpec(
         "top_k",
         "Top-k",
         "Keep the k likeliest tokens.",
-        lambda: WholeNumber(0, HIGHEST, value=0, nothing="all"),
+        lambda: _whole("top_k", 0, nothing="all"),
     ),
     RowSpec(
         "top_p",
         "Top-p",
         "Keep the fewest tokens whose probability reaches p; 1 keeps all.",
-        lambda: Number(0.001, 1.0, value=1.0),
+        lambda: _number("top_p", 1.0),
     ),
     RowSpec(
         "min_p",
         "Min-p",
         "Keep tokens at least this share as likely as the likeliest.",
-        lambda: Number(0.0, 1.0, value=0.0, nothing="all"),
+        lambda: _number("min_p", 0.0, nothing="all"),
     ),
     RowSpec(
         "seed",
         "Seed",
         "The same seed gives the same draws.",
-        lambda: WholeNumber(0, HIGHEST, value=0),
+        lambda: _whole("seed", 0),
     ),
     RowSpec(
         "max_new_tokens",
         "Max new tokens",
         "Where the text ends, if it does not end by itself.",
-        lambda: WholeNumber(0, 1_000_000, value=256),
+        lambda: _whole("max_new_tokens", 256),
     ),
 )
 """How tokens are drawn."""
@@ -158,25 +177,25 @@ MORE_ROWS = (
         "context_length",
         "Context",
         "The most tokens that prompt and text may be together.",
-        lambda: WholeNumber(0, 10_000_000, value=0, nothing="the model's own"),
+        lambda: _whole("context_length", 0, nothing="the model's own"),
     ),
     RowSpec(
         "repetitions",
         "Repeats",
         "How often both lanes are run; several give a spread.",
-        lambda: WholeNumber(1, 1000, value=1),
+        lambda: _whole("repetitions", 1),
     ),
     RowSpec(
         "repetition_penalty",
         "Repetition penalty",
         "Makes tokens less likely that were seen before; 1 is off.",
-        lambda: Number(0.01, 10.0, value=1.0),
+        lambda: _number("repetition_penalty", 1.0),
     ),
     RowSpec(
         "presence_penalty",
         "Presence penalty",
         "Taken from the logits of tokens in the text so far; 0 is off.",
-        lambda: Number(-10.0, 10.0, value=0.0),
+        lambda: _number("presence_penalty", 0.0),
     ),
     RowSpec(
         "stop_strings",

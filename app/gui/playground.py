@@ -123,6 +123,10 @@ class Playground(QWidget):
         if record:
             self._name_lanes(record)
 
+    def read_lanes(self) -> None:
+        """Gives the keyboard to the text that is being written, where letters are shortcuts."""
+        self.lanes[0].text.setFocus()
+
     def set_colours(self, colours: Colours) -> None:
         """Takes on another scheme."""
         self.legend.set_colours(colours)

@@ -27,6 +27,8 @@ class RowGrid(QGridLayout):
         if not wide:
             self.addWidget(row.name, place, 0)
             self.addWidget(row.field, place, 1)
+            if row.said is not None:
+                self.addWidget(row.said, place + 1, 0, 1, 2)
             return
         dress_heading(row.name)
         row.name.setContentsMargins(0, 6, 0, 1)

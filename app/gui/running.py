@@ -59,6 +59,8 @@ class Running(QObject):
             return
         if private:
             self.shown.keep_private(run, settings)
+        if settings.prompt.strip() or settings.continues:  # an empty one is to be written yet
+            self._page.read_lanes()
         self.changed.emit()
 
     def again(self, record: RunRecord) -> None:
@@ -76,6 +78,8 @@ class Running(QObject):
     def audit(self) -> None:
         """Audits whether the settings of the form keep the target's law."""
         self.called.emit()
+        if not self._page.form.settle():
+            return
         try:
             self._link.audit(self._page.settings())
         except Problem as problem:

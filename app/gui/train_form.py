@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.gui import dialogs
 from app.gui.choice import Choice
-from app.gui.fields import Row, WholeNumber
+from app.gui.fields import Row
+from app.gui.numbers import WholeNumber
 from app.gui.path_field import PathField
 from app.gui.plain import label, scaled_font, section_label, set_tone
 from app.gui.row_grid import RowGrid

@@ -151,8 +151,10 @@ class MainWindow(QMainWindow):
         self._slow_clock.renew_all()
 
     def run(self) -> None:
-        """Runs the settings of the form."""
-        self.running.start(self.page.settings())
+        """Runs the settings of the form, unless a number lies outside its limits."""
+        self.pages.show_playground()
+        if self.page.form.settle():
+            self.running.start(self.page.settings())
 
     def run_again(self) -> None:
         """Runs the settings of the record that is shown, or of the run that is chosen."""

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from app.run.limits import Limit
 from app.run.problems import Problem
 
 GREEDY_TEMPERATURE = 1e-5
@@ -29,6 +30,26 @@ Order = Literal["interleaved", "alternated"]
 """`interleaved` for looking: lanes take turns. `alternated` for measuring: whole lanes, A B B A."""
 
 OptionValue = bool | int | float | str
+
+
+SAMPLING_LIMITS: dict[str, Limit] = {
+    "temperature": Limit("temperature", 0.0, math.inf, "0 means greedy"),
+    "top_k": Limit("top-k", 0, 2**31 - 1, "0 keeps all tokens"),
+    "top_p": Limit("top-p", 0.0, 1.0, "1 keeps all tokens", low_open=True),
+    "min_p": Limit("min-p", 0.0, 1.0, "0 keeps all tokens"),
+    "repetition_penalty": Limit("repetition penalty", 0.001, 1_000.0, "1 is off"),
+    "presence_penalty": Limit("presence penalty", -1_000.0, 1_000.0, "0 is off"),
+    "seed": Limit("seed", -(2**63), 2**63 - 1, "any whole number of 64 bits"),
+}
+"""What the numbers of a sampling may be, by their names."""
+
+RUN_LIMITS: dict[str, Limit] = {
+    "draft_length": Limit("draft length", 0, LONGEST_DRAFT, "0 means no speculation"),
+    "max_new_tokens": Limit("max new tokens", 0, 1_000_000, "0 gives an empty text"),
+    "repetitions": Limit("repeats", 1, 1_000, "1 is a single pair of lanes"),
+    "context_length": Limit("context length", 1, 10_000_000, "in tokens"),
+}
+"""What the numbers of a run may be, by their names; one that is None is left open."""
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,13 +87,8 @@ class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def check(self) -> None:
         """Raises Problem for a value outside its range."""
-        _within("temperature", self.temperature, 0.0, math.inf, "0 means greedy")
-        _within("top-k", self.top_k, 0, 2**31 - 1, "0 keeps all tokens")
-        _within("top-p", self.top_p, 0.0, 1.0, "1 keeps all tokens", low_open=True)
-        _within("min-p", self.min_p, 0.0, 1.0, "0 keeps all tokens")
-        _within("repetition penalty", self.repetition_penalty, 0.001, 1_000.0, "1 is off")
-        _within("presence penalty", self.presence_penalty, -1_000.0, 1_000.0, "0 is off")
-        _within("seed", self.seed, -(2**63), 2**63 - 1, "any whole number of 64 bits")
+        for name, limit in SAMPLING_LIMITS.items():
+            limit.check(getattr(self, name))
 
 
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,11 +143,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def check(self) -> None:
         """Raises Problem for a value outside its range."""
         self.sampling.check()
-        _within("draft length", self.draft_length, 0, LONGEST_DRAFT, "0 means no speculation")
-        _within("max new tokens", self.max_new_tokens, 0, 1_000_000, "0 gives an empty text")
-        _within("repeats", self.repetitions, 1, 1_000, "1 is a single pair of lanes")
-        if self.context_length is not None:
-            _within("context length", self.context_length, 1, 10_000_000, "in tokens")
+        for name, limit in RUN_LIMITS.items():
+            value = getattr(self, name)
+            if value is not None:
+                limit.check(value)
         if bool(self.continues) != bool(self.prompt_ids):
             raise Problem(
                 "A run that goes on needs both the run it continues and its ids.",
@@ -141,15 +156,3 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise Problem(
                 "A stop string is empty.", "Leave it out, or write what should end the text."
             )
-
-
-def _within(
-    name: str, value: float, low: float, high: float, hint: str, *, low_open: bool = False
-) -> None:
-    """Raises Problem unless `value` is a finite number in [low, high] (or (low, high])."""
-    enough = value > low if low_open else value >= low
-    finite = isinstance(value, int) or math.isfinite(value)  # a huge int is no float
-    if not (finite and enough and value <= high):
-        span = f"above {low:g}" if low_open else f"{low:g} or more"
-        span += "" if math.isinf(high) else f", at most {high:g}"
-        raise Problem(f"{name} is {value!r}; it has to be {span}.", f"Set it anew ({hint}).")

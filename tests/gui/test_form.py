@@ -8,8 +8,8 @@ from PySide6.QtCore import QLocale, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.gui.fields import Number
 from app.gui.form import Form
+from app.gui.numbers import Number
 from app.gui.plain import whole_unicode
 from app.gui.prompt_field import PromptField
 from app.library.catalogue import Catalogue
@@ -19,8 +19,9 @@ from app.run.draft_lengths import LENGTH_POLICIES
 from app.run.methods import METHODS
 from app.run.options import Option
 from app.run.preparation import DeviceMemory, Prepare, preparation
+from app.run.problems import Problem
 from app.run.rules import RULES
-from app.run.settings import RunSettings, Sampling
+from app.run.settings import RUN_LIMITS, SAMPLING_LIMITS, RunSettings, Sampling
 
 
 @pytest.fixture
@@ -502,3 +503,84 @@ def test_suffix_decoding_has_its_options_and_its_preset(form):
         "depth": 24, "factor": 1.0, "offset": 0.0, "least_probability": 0.1, "cached": 10_000,
         "keep": False,
     }  # fmt: skip
+
+
+def typed(row, qtbot, text: str) -> None:
+    """What a person does: selects all, types, and goes on."""
+    row.field.setFocus()
+    row.field.selectAll()
+    qtbot.keyClicks(row.field, text)
+    qtbot.keyClick(row.field, Qt.Key.Key_Tab)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value", "said"),
+    [
+        ("draft_length", "99", 64, "At most 64; 99 was typed."),
+        ("draft_length", "0", 0, ""),
+        ("draft_length", "-3", 0, "At least 0; -3 was typed."),
+        ("draft_length", "17", 17, ""),
+        ("max_new_tokens", "99999999", 1_000_000, "At most 1000000; 99999999 was typed."),
+        ("max_new_tokens", "9" * 30, 1_000_000, f"At most 1000000; {'9' * 30} was typed."),
+        ("repetitions", "0", 1, "At least 1; 0 was typed."),
+        ("temperature", "-1", 0.0, "At least 0; -1 was typed."),
+        ("temperature", "250", 250.0, ""),
+        ("top_p", "1.5", 1.0, "At most 1; 1.5 was typed."),
+        ("top_p", "0", 0.001, "At least 0.001; 0 was typed."),
+        ("repetition_penalty", "20", 20.0, ""),
+    ],
+)
+def test_a_number_outside_its_limits_becomes_the_nearest_and_that_is_said(
+    form, qtbot, name, text, value, said
+):
+    form.more.setChecked(True)
+    form.rows["temperature"].field.put(0.5)
+    row = form.rows[name]
+    typed(row, qtbot, text)
+    assert row.field.get() == pytest.approx(value)
+    assert row.said.text() == said
+    assert row.said.isVisible() == bool(said)
+
+
+def test_what_is_said_of_a_number_goes_with_the_next_and_with_its_row(form, qtbot):
+    row = form.rows["draft_length"]
+    typed(row, qtbot, "99")
+    form.speculation.setChecked(False)
+    assert not row.said.isVisible()
+    form.speculation.setChecked(True)
+    assert row.said.isVisible()
+    row.field.put(3)
+    assert not row.said.isVisible()
+    assert not row.said.text()
+
+
+@pytest.mark.parametrize(
+    ("name", "span"),
+    [
+        ("draft_length", "0 or more, at most 64"),
+        ("max_new_tokens", "0 or more, at most 1000000"),
+        ("temperature", "0 or more"),
+        ("top_p", "above 0, at most 1"),
+        ("presence_penalty", "-1000 or more, at most 1000"),
+        ("repetitions", "1 or more, at most 1000"),
+    ],
+)
+def test_every_number_tells_its_limits_on_hover(form, name, span):
+    assert f"A number: {span}." in form.rows[name].field.toolTip()
+
+
+def test_options_tell_their_limits_too(form):
+    for rows in form.options.rows.values():
+        for row in rows.values():
+            assert (row.said is None) == ("A number: " not in row.field.toolTip())
+
+
+def test_the_numbers_of_the_form_end_where_those_of_a_run_end(form):
+    """One more than a field holds is refused, but for what a field's 32 bits cannot hold."""
+    limits = {**RUN_LIMITS, **SAMPLING_LIMITS}
+    for name in limits.keys() - {"seed", "temperature"}:
+        field = form.rows[name].field
+        for wrong in (field.maximum() + 1, limits[name].low - 1):
+            with pytest.raises(Problem):
+                limits[name].check(wrong)
+        limits[name].check(field.maximum())

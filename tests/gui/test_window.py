@@ -358,6 +358,53 @@ def test_every_action_can_be_walked(window, client, play, group, monkeypatch):
         play(LaneEnded(At(name, "speculative"), "length"), *run_of(run=name))
 
 
+@pytest.mark.parametrize("how", ["shortcut", "button"])
+def test_a_run_gives_the_keyboard_to_the_text_so_that_letters_are_shortcuts(
+    window, client, qtbot, how
+):
+    prompt = window.page.prompt.prompt
+    before = prompt.text()
+    prompt.setFocus()
+    if how == "shortcut":
+        qtbot.keyClick(prompt, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    else:
+        qtbot.mouseClick(window.page.run_button, Qt.MouseButton.LeftButton)
+    assert isinstance(client.sent[-1], Run)
+    lane = window.focusWidget()
+    assert lane is window.page.lanes[0].text
+    qtbot.keyClick(lane, Qt.Key.Key_R)
+    qtbot.keyClick(lane, Qt.Key.Key_L)
+    assert window.action["thrown"].isChecked()
+    assert window.action["seams"].isChecked()
+    assert prompt.text() == before
+
+
+def test_an_empty_prompt_keeps_the_keyboard(window, qtbot):
+    prompt = window.page.prompt.prompt
+    prompt.setPlainText("")
+    prompt.setFocus()
+    qtbot.keyClick(prompt, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert window.focusWidget() is prompt
+
+
+def test_a_run_with_a_number_outside_its_limits_does_not_start_and_says_why(window, client, qtbot):
+    row = window.page.form.rows["draft_length"]
+    sent = len(client.sent)
+    row.field.setFocus()
+    row.field.selectAll()
+    qtbot.keyClicks(row.field, "99")
+    qtbot.keyClick(row.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert len(client.sent) == sent
+    assert row.said.text() == "At most 64; 99 was typed."
+    assert row.said.isVisible()
+    assert window.focusWidget() is row.field
+    qtbot.keyClicks(row.field, "6")  # it is all selected
+    assert not row.said.isVisible()
+    qtbot.keyClick(row.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert client.sent[-1].settings.draft_length == 6
+    assert window.focusWidget() is window.page.lanes[0].text
+
+
 def test_keys_reach_the_actions(window, client, qtbot):
     field = window.page.prompt.prompt
     qtbot.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)

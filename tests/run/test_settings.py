@@ -61,3 +61,26 @@ def test_a_sampling_value_at_its_edge_is_taken(changes):
 def test_a_setting_outside_its_range_is_refused(changes):
     with pytest.raises(Problem):
         RunSettings(pair="p", prompt="x", **changes).check()
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"draft_length": 99}, "draft length is 99; it has to be 0 or more, at most 64."),
+        (
+            {"max_new_tokens": 99999999},
+            "max new tokens is 99999999; it has to be 0 or more, at most 1000000.",
+        ),
+        ({"repetitions": 0}, "repeats is 0; it has to be 1 or more, at most 1000."),
+    ],
+)
+def test_a_setting_that_is_refused_is_told_with_its_limits_in_full(changes, told):
+    with pytest.raises(Problem) as caught:
+        RunSettings(pair="p", prompt="x", **changes).check()
+    assert caught.value.message == told
+
+
+def test_a_top_p_of_zero_is_told_to_be_too_little():
+    with pytest.raises(Problem) as caught:
+        Sampling(top_p=0.0).check()
+    assert caught.value.message == "top-p is 0.0; it has to be above 0, at most 1."
