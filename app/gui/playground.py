@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -220,8 +221,22 @@ class _FormScroll(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        form.changed.connect(self.updateGeometry)
+        form.installEventFilter(self)
 
     def sizeHint(self) -> QSize:
-        """The form's own."""
-        return self._form.sizeHint()
+        """The form's own, with its texts wrapped as they are in its width."""
+        hint = self._form.sizeHint()
+        needed = self._form.heightForWidth(self.viewport().width())
+        line = self.height() - self.viewport().height()  # the style sheet draws one below
+        return QSize(hint.width(), max(hint.height(), needed) + line)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """In another width the texts wrap otherwise."""
+        super().resizeEvent(event)
+        self.updateGeometry()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Asks for other room whenever the form does."""
+        if watched is self._form and event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+        return super().eventFilter(watched, event)
