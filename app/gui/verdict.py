@@ -9,6 +9,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QVBoxLayout, QWidget
 
+from app.gui.elided import Elided
 from app.gui.plain import label, scaled_font, set_tone, tip
 from app.gui.verdict_line import VerdictLine
 from app.run.figures import FIGURES, LENIENCY, NOTHING, Figure, agreement
@@ -82,6 +83,10 @@ class Verdict(QFrame):
         self.setAccessibleName("Verdict")
         self.tiles = {spec.name: Tile(spec) for spec in TILES}
         self.line = VerdictLine()
+        self.origin = Elided(tone="muted")
+        """What the run was made with, once the form asks for something else."""
+        scaled_font(self.origin, 0.88)
+        self.origin.hide()
         self._columns = 0
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 14, 8)
@@ -89,6 +94,7 @@ class Verdict(QFrame):
         self._grid = QGridLayout()
         column.addLayout(self._grid)
         column.addWidget(self.line)
+        column.addWidget(self.origin)
         self._grid.setHorizontalSpacing(16)
         self._grid.setVerticalSpacing(8)
         self._arrange(len(TILES))
@@ -104,6 +110,11 @@ class Verdict(QFrame):
             tile.show_record(record)
         self.line.show_record(record)
         self._fit()
+
+    def show_origin(self, sentence: str) -> None:
+        """Says what the run was made with; nothing takes no room."""
+        self.origin.setText(sentence)
+        self.origin.setVisible(bool(sentence))
 
     def _fit(self) -> None:
         needed = sum(tile.sizeHint().width() for tile in self.tiles.values())

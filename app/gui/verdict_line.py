@@ -8,7 +8,7 @@ from app.appraisal.appraise import appraise
 from app.appraisal.findings import Finding, findings
 from app.gui.elided import Elided
 from app.gui.plain import label, scaled_font, set_tone, tip
-from app.run.figures import FIGURES, LENIENCY, badge, promise
+from app.run.figures import FIGURES, LENIENCY, badge, cut_short, promise
 from app.run.flagged import cautions
 from app.run.flags import Flag
 from app.run.record import RunRecord
@@ -24,6 +24,8 @@ class VerdictLine(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.sentence = Elided(BEFORE, tone="muted")
+        self.ending = label(tone="caution")
+        """That the run was cut short."""
         self.cautions = label(tone="caution")
         scaled_font(self.cautions, 0.92, bold=True)
         self.badge = label(tone="trouble")
@@ -32,11 +34,12 @@ class VerdictLine(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(16)
         row.addWidget(self.sentence)
+        row.addWidget(self.ending)
         row.addStretch()
         row.addWidget(self.badge)
         row.addWidget(self.cautions)
-        self.cautions.hide()
-        self.badge.hide()
+        for part in (self.ending, self.cautions, self.badge):
+            part.hide()
 
     def show_record(self, record: RunRecord | None) -> None:
         """Shows the verdict on a record that has ended, and what was seen while it ran."""
@@ -45,11 +48,15 @@ class VerdictLine(QWidget):
             self._say(BEFORE if record is None else MEANWHILE, "muted", [])
         else:
             found = appraise(record).verdict
+            sure = record.outcome == "finished" and not found.doubtful
             self._say(
                 found.text[:1].upper() + found.text[1:],
-                "good" if found.outcome == "pays" and not found.doubtful else "",
+                "good" if found.outcome == "pays" and sure else "",
                 findings(record),
             )
+        words = cut_short(record) if record else ""
+        self.ending.setText(words)
+        self.ending.setVisible(bool(words))
         self._mark(record)
         self._warn(cautions(record) if record and ended else ())
 

@@ -12,6 +12,7 @@ from app import files
 from app.engine.protocol import EngineEnded, MemoryFree, Message, TokenCount
 from app.gui.actions import make_actions
 from app.gui.background import Background
+from app.gui.changed_since import changed_since
 from app.gui.dropping import Dropping
 from app.gui.elsewhere_desk import ElsewhereDesk
 from app.gui.engine_link import EngineLink
@@ -238,11 +239,22 @@ class MainWindow(QMainWindow):
         self._slow_clock = SlowClock(
             (
                 Part(self._refresh_state, NUMBERS_S),
-                Part(lambda: page.verdict.show_record(self.record), NUMBERS_S),
+                Part(self._show_verdict, NUMBERS_S),
                 Part(lambda: page.show_counts(self.record), NUMBERS_S),
                 Part(lambda: page.charts.show_record(self.record), CHARTS_S),
             )
         )
+
+    def _show_verdict(self) -> None:
+        self.page.verdict.show_record(self.record)
+        self._show_origin()
+
+    def _show_origin(self) -> None:
+        """Says by the verdict what it is of, if the form asks for something else by now."""
+        record = self.record
+        asked = self.running.shown.asked(record) if record else None
+        words = changed_since(asked, self.page.settings()) if asked else ""
+        self.page.verdict.show_origin(words)
 
     def _take(self, message: Message) -> None:
         """Minds what a message means for the page beyond the record."""
@@ -397,6 +409,8 @@ class MainWindow(QMainWindow):
         page.progress.cancelled.connect(self.stop)
         page.form.pair_changed.connect(running.prepare)
         page.form.changed.connect(self._link.ask_memory)
+        page.form.changed.connect(self._show_origin)
+        page.prompt.changed.connect(self._show_origin)
         page.form.speculation.toggled.connect(self.action["speculation"].setChecked)
         self.action["speculation"].setChecked(page.form.speculation.isChecked())
         self.action["charts"].setChecked(True)

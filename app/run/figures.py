@@ -122,6 +122,16 @@ def draft_cost(record: RunRecord) -> float | None:
     return record.costs.draft_ratio if record.costs else None
 
 
+def cut_short(record: RunRecord) -> str:
+    """How a run ended before its end, and after how many tokens; empty where it did not."""
+    if record.outcome in ("running", "finished"):
+        return ""
+    how = "Cancelled" if record.outcome == "cancelled" else "Broke off"
+    first = record.lanes[0].repetitions if record.lanes else []
+    tokens = total_counts(first).committed if first else 0
+    return f"{how} after {tokens} token{'' if tokens == 1 else 's'}"
+
+
 def agreement(record: RunRecord) -> str:
     """One sentence: do both lanes write the same text, and if not, where do they first differ?"""
     if not record.repetitions("baseline"):
