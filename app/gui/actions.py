@@ -348,6 +348,12 @@ def make_actions(owner: QWidget) -> dict[str, QAction]:
     return made
 
 
+def explain(action: QAction, obstacle: str) -> None:
+    """Tells on hover why an action cannot be done; without a reason, what it does."""
+    spec = next(spec for spec in ACTIONS if spec.name == action.objectName())
+    action.setToolTip(tip(obstacle or _told(spec)))
+
+
 def make_menu(actions: dict[str, QAction], parent: QWidget) -> QMenu:
     """The menu of all actions, group by group."""
     menu = QMenu(parent)
@@ -365,8 +371,7 @@ def _action(spec: ActionSpec, owner: QWidget) -> QAction:
     made.setObjectName(spec.name)
     made.setCheckable(spec.checkable or bool(spec.one_of))
     made.setShortcut(QKeySequence(spec.shortcut))
-    keys = f" ({spec.shortcut})" if spec.shortcut else ""
-    made.setToolTip(tip(spec.help + keys))
+    made.setToolTip(tip(_told(spec)))
     slot = attrgetter(spec.slot)  # looked up when it is called: pages are made after actions
     if spec.checkable:
         made.toggled.connect(lambda checked: slot(owner)(checked))
@@ -374,3 +379,8 @@ def _action(spec: ActionSpec, owner: QWidget) -> QAction:
         made.triggered.connect(lambda _checked=False: slot(owner)())
     owner.addAction(made)
     return made
+
+
+def _told(spec: ActionSpec) -> str:
+    """What it does, and its keys."""
+    return spec.help + (f" ({spec.shortcut})" if spec.shortcut else "")

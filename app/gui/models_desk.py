@@ -171,6 +171,11 @@ class ModelsDesk(QObject):
         }
 
     @property
+    def obstacle(self) -> str:
+        """Why nothing of the chosen model can ever be removed; empty where something may be."""
+        return self.keeping.obstacle(self._page.table.row)
+
+    @property
     def busy(self) -> bool:
         """Whether something goes on whose progress is shown."""
         return self._scanning.running or self._taking.running or self.keeping.busy

@@ -14,7 +14,7 @@ from app.gui.models_words import size_words
 from app.library.catalogue import Catalogue
 from app.library.entries import HubSource, ModelEntry
 from app.library.inventory import Listed
-from app.library.kept import Kept, kept_of, remove
+from app.library.kept import Kept, kept_of, never_removed, remove
 from app.library.sources import fetch
 from app.run.events import Progress
 from app.run.problems import Problem
@@ -57,8 +57,17 @@ class ModelsKeeping(QObject):
         missing = row is not None and row.standing in ("to be fetched", "to be converted")
         return {
             "fetch_model": offered and missing and not self._fetching.running,
-            "remove_model": offered and not self._removing and not self._fetching.running,
+            "remove_model": (
+                offered
+                and not self.obstacle(row)
+                and not self._removing
+                and not self._fetching.running
+            ),
         }
+
+    def obstacle(self, row: Listed | None) -> str:
+        """Why nothing of a row can ever be removed; empty where something may be."""
+        return never_removed(row.entry) if row is not None and row.entry is not None else ""
 
     def fetch(self) -> None:
         """Fetches the model that is chosen, and converts it if need be."""

@@ -91,6 +91,12 @@ def kept_of(catalogue: Catalogue, name: str) -> Kept:
     return Kept(tuple(folders), tuple(left))
 
 
+def never_removed(entry: ModelEntry) -> str:
+    """Why nothing of a model can ever be removed; empty where something can be kept of it."""
+    shipped = isinstance(entry.source, ResourceSource)
+    return f"{entry.title} is a part of the program." if shipped else ""
+
+
 def hub_bytes(catalogue: Catalogue) -> int:
     """Bytes that the Hub's cache holds of the repositories that the catalogue names."""
     sources = [model.source for model in catalogue.models]
