@@ -48,6 +48,12 @@ class ChartPages(QStackedWidget):
             self._series.read(record)
             self.cost.show_record(record, self._series)
 
+    def show_figures(self, record: RunRecord | None) -> None:
+        """Renews the figures in the corners of the charts that are seen; what is drawn stays."""
+        for chart in self.charts:
+            if chart.isVisible():
+                chart.show_figure(record)
+
     def set_colours(self, colours: Colours) -> None:
         """Takes on another scheme."""
         for chart in self.charts:

@@ -9,8 +9,8 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QTableView
 
 from app.gui.colours import Colours
-from app.gui.models_model import COLUMNS, NAME, STATE, ModelsModel, Which, arranged
-from app.gui.runs_table import dress_table, set_widths
+from app.gui.models_model import COLUMNS, STATE, WIDENED, ModelsModel, Which, arranged
+from app.gui.runs_table import dress_table, set_widths, widen
 from app.library.inventory import Listed
 
 
@@ -87,15 +87,7 @@ class ModelsTable(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shares out the room anew."""
         super().resizeEvent(event)
-        self._widen()
-
-    def _widen(self) -> None:
-        """Gives names and states the room that is left, as far as they need it."""
-        spare = self.viewport().width() - sum(self._widths)
-        for place in (NAME, STATE):
-            more = max(0, min(spare, self.sizeHintForColumn(place) - self._widths[place]))
-            self.setColumnWidth(place, self._widths[place] + more)
-            spare -= more
+        widen(self, self._widths, WIDENED)
 
     def _arrange(self) -> None:
         before, place = self.row, max(self.currentIndex().row(), 0)
@@ -111,7 +103,7 @@ class ModelsTable(QTableView):
         if kept is not None:
             self.choose(kept.key)
         self.selectionModel().blockSignals(False)
-        self._widen()
+        widen(self, self._widths, WIDENED)
         self.viewport().update()
         self.chosen.emit()
 

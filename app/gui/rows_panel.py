@@ -38,6 +38,8 @@ class RowsPanel(QFrame):
         self.setAccessibleName(title)
         self._numbers = numbers
         self._gives_way = 0 if numbers else 1
+        self._below = 0
+        """The line below the rows, which takes the room that is left."""
         self._cells: dict[tuple[int, int], QLabel] = {}
         head = Elided(title.upper(), tone="muted")
         scaled_font(head, 0.85)
@@ -71,7 +73,9 @@ class RowsPanel(QFrame):
                 shown.add((line, place))
         for where, cell in self._cells.items():
             cell.setVisible(where in shown)
-        self._grid.setRowStretch(len(rows), 1)
+        self._grid.setRowStretch(self._below, 0)
+        self._below = len(rows)
+        self._grid.setRowStretch(self._below, 1)
 
     def words(self) -> list[str]:
         """What stands in the cells that are shown, line by line."""
@@ -87,12 +91,19 @@ class RowsPanel(QFrame):
         return found
 
     def _made(self, place: int) -> QLabel:
-        """A label for this column; one column, the longest words, gives way."""
+        """A label for this column; one column, the longest words, gives way: beside numbers it
+        ends in an ellipsis, words are wrapped.
+        """
         tone = "" if place else "muted"
-        if place == self._gives_way:
-            made: QLabel = Elided(tone=tone)
-            made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        gives_way = place == self._gives_way
+        made: QLabel
+        if gives_way and self._numbers:
+            made = Elided(tone=tone)
         else:
-            made = label(tone=tone)
+            made = label(tone=tone, wrap=gives_way)
+        if gives_way:
+            made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        if not self._numbers:
+            made.setAlignment(Qt.AlignmentFlag.AlignTop)
         scaled_font(made, 0.88)
         return made

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QItemSelectionModel, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 from app.gui.runs_model import COLUMNS, RunsModel
 from app.history import Entry
+
+_WIDENED = [place for place, column in enumerate(COLUMNS) if not column.number][:-1]
+"""The columns of words take the room that is left in this order; the last one takes the rest."""
 
 PADDING = 8
 """What the style sheet gives to either side of a cell, and a little."""
@@ -28,6 +32,7 @@ class RunsTable(QTableView):
         dress_table(self)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         set_widths(self, [column.width for column in COLUMNS])
+        self._widths = [self.columnWidth(place) for place in range(len(COLUMNS))]
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen.emit())
 
     @property
@@ -49,8 +54,14 @@ class RunsTable(QTableView):
         rows = [place for place, entry in enumerate(entries) if entry.run in wanted]
         self._choose(rows or ([min(row, len(entries) - 1)] if entries else []))
         self.selectionModel().blockSignals(False)
+        widen(self, self._widths, _WIDENED)
         self.viewport().update()
         self.chosen.emit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shares out the room anew."""
+        super().resizeEvent(event)
+        widen(self, self._widths, _WIDENED)
 
     def _choose(self, rows: list[int]) -> None:
         flags = QItemSelectionModel.SelectionFlag
@@ -78,6 +89,17 @@ def dress_table(table: QTableView) -> None:
     table.horizontalHeader().setStretchLastSection(True)
     table.horizontalHeader().setHighlightSections(False)
     table.horizontalHeader().setMinimumSectionSize(3 * table.fontMetrics().averageCharWidth())
+
+
+def widen(table: QTableView, widths: Sequence[int], order: Sequence[int]) -> None:
+    """Gives columns the room that these widths leave, one after the other, as far as they need
+    it.
+    """
+    spare = table.viewport().width() - sum(widths)
+    for place in order:
+        more = max(0, min(spare, table.sizeHintForColumn(place) - widths[place]))
+        table.setColumnWidth(place, widths[place] + more)
+        spare -= more
 
 
 def set_widths(table: QTableView, widths: Sequence[int]) -> None:

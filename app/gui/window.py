@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMainWindow
 
 from app import files
 from app.engine.protocol import EngineEnded, MemoryFree, Message, TokenCount
-from app.gui.actions import make_actions
+from app.gui.actions import explain, make_actions
 from app.gui.background import Background
 from app.gui.changed_since import changed_since
 from app.gui.dropping import Dropping
@@ -235,19 +235,25 @@ class MainWindow(QMainWindow):
 
     def _make_clocks(self) -> None:
         self._frame_clock = FrameClock(self.frame, self)
-        page = self.page
         self._slow_clock = SlowClock(
             (
                 Part(self._refresh_state, NUMBERS_S),
-                Part(self._show_verdict, NUMBERS_S),
-                Part(lambda: page.show_counts(self.record), NUMBERS_S),
-                Part(lambda: page.charts.show_record(self.record), CHARTS_S),
+                Part(self._show_numbers, NUMBERS_S),
+                Part(self._show_charts, CHARTS_S),
             )
         )
 
-    def _show_verdict(self) -> None:
+    def _show_numbers(self) -> None:
+        """Shows every number as of the same moment: they are compared with each other."""
         self.page.verdict.show_record(self.record)
+        self.page.show_counts(self.record)
+        self.page.charts.show_figures(self.record)
         self._show_origin()
+
+    def _show_charts(self) -> None:
+        """Draws the charts, and brings the numbers to the moment that they show."""
+        self.page.charts.show_record(self.record)
+        self._show_numbers()
 
     def _show_origin(self) -> None:
         """Says by the verdict what it is of, if the form asks for something else by now."""
@@ -333,6 +339,7 @@ class MainWindow(QMainWindow):
         }
         for name, possible in can.items():
             self.action[name].setEnabled(possible)
+        explain(self.action["remove_model"], self.stock.obstacle)
 
     def _turned(self) -> None:
         """A page is shown: what it lists is listed as it is by now."""

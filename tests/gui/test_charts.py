@@ -198,3 +198,16 @@ def test_axes_are_drawn_anew_only_when_their_range_changes(row, monkeypatch):
         for _ in range(5):
             QApplication.processEvents()
         assert (drawn == []) == axes_rest, [chart.plot.viewRange() for chart in row.charts]
+
+
+def test_the_highest_speed_stands_clear_of_the_top(row):
+    record = record_of(run_of())
+    row.show_record(record)
+    chart = next(chart for chart in row.charts if chart.figure == "decode_speedup")
+    for speed in (99.0, 100.0, 117.0, 120.0, 124.0):
+        series = RunSeries()
+        series.read(record)
+        lane = series.lane("speculative")
+        lane.recent_speed = array("d", [speed] * len(lane))
+        chart.show_series(series, record)
+        assert chart.plot.viewRange()[1][1] >= 1.1 * speed

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from model_rows import rows
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
@@ -20,10 +21,12 @@ from tokenizers import Tokenizer, models
 
 from app import files
 from app.gui import dialogs, models_keeping
+from app.gui.models_model import COLUMNS
 from app.gui.models_page import NONE_HERE, NOT_FOUND
 from app.gui.models_words import count_words, size_words
 from app.library.catalogue import load_catalogue
 from app.library.converted import converted_folder
+from app.library.entries import ResourceSource
 from app.library.hub_cache import find_snapshot
 from app.library.kept import tree_bytes
 from app.library.wheel import unpacked_member
@@ -669,3 +672,30 @@ def test_the_side_tells_whether_a_model_would_fit_as_a_target(page, window, sett
     choose(page, f"Draft head for {TARGET}")
     settle()
     assert not window.fit.bar.isVisible()
+
+
+def test_kinds_are_shown_in_full_where_there_is_room(window, page):
+    window.resize(1440, 900)
+    first, *others = rows()
+    head = msgspec.structs.replace(first.entry, kind="eagle-3")
+    page.show_rows((msgspec.structs.replace(first, entry=head), *others))
+    QApplication.processEvents()
+    kind = [column.title for column in COLUMNS].index("Kind")
+    assert cell(page, first.title, "Kind") == "EAGLE-3 head"
+    assert page.table.columnWidth(kind) >= page.table.sizeHintForColumn(kind)
+
+
+def test_what_is_a_part_of_the_program_offers_no_removal_and_says_why(window, page, settle):
+    page.show_rows(rows())
+    remove = window.action["remove_model"]
+    shipped, other = rows()[1], rows()[0]
+    page.table.choose(shipped.key)
+    window.renew()
+    assert isinstance(shipped.entry.source, ResourceSource)
+    assert not remove.isEnabled()
+    assert f"{shipped.title} is a part of the program" in remove.toolTip()
+    page.table.choose(other.key)
+    window.renew()
+    assert remove.isEnabled()
+    assert "a part of the program" not in remove.toolTip()
+    assert "Remove from the disk" in remove.toolTip()

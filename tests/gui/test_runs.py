@@ -350,3 +350,20 @@ def test_the_word_draft_is_said_once():
         entry = msgspec.structs.replace(entry_of(record), draft=name)
         assert said in facts_of(entry)
         assert "draft draft" not in facts_of(entry)
+
+
+def test_a_wide_list_shows_its_words_in_full(window):
+    long = "embedded-nf4-draft-of-a-person-with-long-names"
+    with History(window.kept.path) as history:
+        history.add(record_of(run_of(run="run0", pair=long, method="ngram-else-head")))
+    window.resize(2500, 1500)
+    window.pages.show_runs()
+    settle(window)
+    table = window.runs.table
+    for title in ("When", "Pair", "Method", "Outcome"):
+        place = TITLES.index(title)
+        assert table.columnWidth(place) >= table.sizeHintForColumn(place), title
+    assert table.horizontalScrollBar().maximum() == 0
+    window.resize(960, 600)
+    QApplication.processEvents()
+    assert table.columnWidth(TITLES.index("Pair")) < table.sizeHintForColumn(1)

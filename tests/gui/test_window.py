@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from operator import attrgetter
 
 import pytest
 from msgspec import structs
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
 from scripted_engine import STORY, costed, record_of, run_of
 
 from app.appraisal.appraise import appraise
@@ -25,11 +27,12 @@ from app.engine.protocol import (
 from app.gui import dialogs, report_exchange
 from app.gui.actions import ACTIONS
 from app.gui.private_run import without_text
+from app.gui.rows_panel import PanelRow
 from app.gui.verdict_line import BEFORE, MEANWHILE
 from app.run.events import At, Divergence, LaneEnded, Progress, PromptRead, RunEnded, Token
 from app.run.figures import FIGURES
 from app.run.flags import Flag
-from app.run.metrics import same_text
+from app.run.metrics import counts, same_text
 from app.run.preparation import DeviceMemory, EngineReady, Prepare, Release, Released
 from app.run.problems import EMPTY_PROMPT
 from app.run.settings import Sampling
@@ -493,6 +496,49 @@ def test_the_page_of_costs_follows_while_it_is_seen(window, play):
     assert pages.cost.found.words() == []
     play(*run_of()[60:])
     assert "Cost of passes" in pages.cost.found.words()
+
+
+def test_all_numbers_are_of_one_moment_while_a_run_goes_on(window, client):
+    """Renewed as the slow clock does it, one part a tick, while tokens come in between."""
+    window.run()
+    events = run_of()
+    client.play(*events[:30])
+    window.frame()
+    window.renew()
+    corner = next(one for one in window.page.charts.charts if one.figure == "tokens_per_loop")
+    tile, footer = window.page.verdict.tiles["tokens_per_loop"], window.page.lanes[0].footer
+    numbers, charts = window._slow_clock._parts[1:]
+    shown = []
+    for place, part in enumerate((numbers, charts, numbers, numbers, charts), 1):
+        client.play(*events[30 * place : 30 * (place + 1)])
+        window.frame()
+        part.renew()
+        tally = counts(window.record.repetitions("speculative")[-1])
+        assert tile.number.text() == corner.number.text() == f"{tally.tokens_per_loop:.2f}"
+        assert f" {tally.rounds} loops " in footer.text()
+        shown.append(tally.rounds)
+    assert len(set(shown)) > 2
+
+
+def test_words_about_what_pays_are_wrapped_and_leave_no_gaps(window, play):
+    pages = window.page.charts
+    pages.switch.buttons.button(1).click()
+    window.run()
+    play(*costed(run_of()))
+    found = pages.cost.found
+    more, few = (
+        [PanelRow(("name", "word " * 30))] * 5,
+        [PanelRow(("name", "word " * 30)), PanelRow(("name", "a word"))],
+    )
+    for rows in (more, few):
+        found.show_rows(rows)
+        QApplication.processEvents()
+        grid = found._grid
+        shown = [grid.itemAtPosition(line, 1).widget() for line in range(len(rows))]
+        for cell in shown:
+            assert cell.height() >= cell.heightForWidth(cell.width())
+        gaps = [b.y() - (a.y() + a.height()) for a, b in pairwise(shown)]
+        assert set(gaps) <= {grid.verticalSpacing()}
 
 
 def test_a_lossy_run_is_marked_from_its_beginning(window, play):

@@ -126,6 +126,7 @@ class ChartPanel(QFrame):
         scaled_font(title, 0.85)
         scaled_font(self.number, 0.92, bold=True)
         head = QHBoxLayout()
+        head.setSpacing(6)
         head.addWidget(title)
         head.addStretch()
         head.addWidget(self.number)
@@ -168,10 +169,12 @@ class Chart(ChartPanel):
         """Hands the series to the items and sets the ranges."""
 
     def show_series(self, series: RunSeries, record: RunRecord | None) -> None:
-        """Draws the series, and puts the record's figure into the corner, without a unit that the
-        title names.
-        """
+        """Draws the series, and puts the record's figure into the corner."""
         self.feed(series)
+        self.show_figure(record)
+
+    def show_figure(self, record: RunRecord | None) -> None:
+        """Puts the record's figure into the corner, without a unit that the title names."""
         figure = FIGURES[self.figure]
         number = figure.text(record).partition(" (")[0] if record else ""
         named = figure.unit and figure.unit in self.title.lower()

@@ -9,6 +9,9 @@ from app.gui.colours import Colours
 from app.gui.series import RECENT, RunSeries, curve, highest
 from app.run.events import LaneName
 
+_HEADROOM = 1.12
+"""How much higher than the highest speed the chart reaches at least."""
+
 
 class SpeedChart(Chart):
     """Decode speed of both lanes over their latest rounds, at the same place of the text."""
@@ -39,4 +42,4 @@ class SpeedChart(Chart):
         top = highest(*(lane.recent_speed for lane in lanes.values()))
         right = highest(*(lane.written for lane in lanes.values()))
         self.set_ticks("left", None if top else [(0, "0")])
-        self.set_ranges((0, reach(max(right, 10))), (0, reach(1.04 * top) or 1))
+        self.set_ranges((0, reach(max(right, 10))), (0, reach(_HEADROOM * top) or 1))
