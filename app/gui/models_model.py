@@ -103,11 +103,11 @@ COLUMNS: tuple[ColumnSpec, ...] = (
 )
 """The columns, from left to right."""
 
-NAME, STATE, KIND, WHERE = 0, 1, 2, 6
-"""The columns of words; by the second, models are sorted at first."""
+NAME, STATE, KIND = 0, 1, 2
+"""The columns with the longest words; by the second, models are sorted at first."""
 
-WIDENED = (KIND, WHERE, NAME, STATE)
-"""They take the room that is left in this order: the shortest words first."""
+WIDENED = (KIND, NAME, STATE)
+"""They take the room that is left in this order."""
 
 
 def arranged(

@@ -37,7 +37,6 @@ class RowsPanel(QFrame):
         self.setObjectName("panel")
         self.setAccessibleName(title)
         self._numbers = numbers
-        self._gives_way = 0 if numbers else 1
         self._below = 0
         """The line below the rows, which takes the room that is left."""
         self._cells: dict[tuple[int, int], QLabel] = {}
@@ -49,7 +48,7 @@ class RowsPanel(QFrame):
         self._grid.setContentsMargins(0, 0, 6, 0)
         self._grid.setHorizontalSpacing(14)
         self._grid.setVerticalSpacing(2)
-        self._grid.setColumnStretch(self._gives_way, 1)
+        self._grid.setColumnStretch(0 if numbers else 1, 1)
         scroll = QScrollArea()
         scroll.setWidget(body)
         scroll.setWidgetResizable(True)
@@ -91,19 +90,18 @@ class RowsPanel(QFrame):
         return found
 
     def _made(self, place: int) -> QLabel:
-        """A label for this column; one column, the longest words, gives way: beside numbers it
-        ends in an ellipsis, words are wrapped.
+        """A label for this column. Names beside numbers give way and end in an ellipsis; words
+        are wrapped.
         """
         tone = "" if place else "muted"
-        gives_way = place == self._gives_way
         made: QLabel
-        if gives_way and self._numbers:
-            made = Elided(tone=tone)
-        else:
-            made = label(tone=tone, wrap=gives_way)
-        if gives_way:
-            made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         if not self._numbers:
+            made = label(tone=tone, wrap=True)
             made.setAlignment(Qt.AlignmentFlag.AlignTop)
+        elif place:
+            made = label(tone=tone)
+        else:
+            made = Elided(tone=tone)
+            made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         scaled_font(made, 0.88)
         return made

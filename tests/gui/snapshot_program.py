@@ -77,6 +77,7 @@ def finished(window, client) -> None:
     from PySide6.QtCore import QPoint, QRect
     from scripted_engine import run_of
 
+    window.page.fill(run_of()[0].settings)  # so that the run is of these settings
     window.run()
     client.play(*run_of())
     window.frame()
@@ -94,6 +95,7 @@ def costs(window, client) -> None:
 
     from app.run.flags import Flag
 
+    window.page.fill(run_of()[0].settings)  # so that the run is of these settings
     window.run()
     client.play(*costed(run_of(), flags=(Flag("battery"), Flag("other load", "by another"))))
     window.frame()
@@ -128,6 +130,7 @@ def continued(window, client) -> None:
     """A run that was stopped and gone on with."""
     from scripted_engine import STORY, run_of, stopped
 
+    window.page.fill(run_of()[0].settings)  # so that the run is of these settings
     window.run()
     client.play(*stopped(run_of(), after=90))
     window.frame()
