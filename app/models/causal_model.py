@@ -104,6 +104,15 @@ class Prepares(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsOneWay(Protocol):
+    """A model whose passes may be computed in another way later."""
+
+    def is_current(self, cache: Any) -> bool:
+        """Whether a session opened now would read in the same way as one with this cache."""
+        ...
+
+
 CHAIN_READS = 2
 """Most tokens of a text that a chain of guesses reads itself; those before them are read first."""
 

@@ -188,6 +188,7 @@ class HeadSession(PairsSession):
         if passes.mode == "eager":
             head.rooms.clear()
             return None
+        passes.beside(head.rooms)
         return head.rooms.cache(
             capacity, None, lambda: HeadRoom(head, capacity, passes.new_recorder())
         )

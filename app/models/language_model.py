@@ -200,6 +200,10 @@ class LanguageModel:
         """An empty cache with room for `capacity` tokens."""
         return open_cache(self._inner.config, capacity)
 
+    def is_current(self, cache: SequenceCache) -> bool:
+        """Whether a session opened now would read eagerly."""
+        return self.passes.mode == "eager"
+
     @torch.inference_mode()
     def forward(
         self, ids: Tensor, cache: SequenceCache, rows: int, tree: Tree | None = None

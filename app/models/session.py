@@ -17,6 +17,7 @@ from app.models.causal_model import (
     CausalModel,
     ChainModel,
     Prepares,
+    ReadsOneWay,
 )
 from app.models.machine import on_device
 from app.models.picking import ChainReading, Picking, Told
@@ -102,6 +103,12 @@ class Session:
     def held(self) -> int:
         """Tokens in the cache."""
         return int(self._cache.length)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it reads in the way in which one would that is opened now."""
+        model = self._model
+        return model.is_current(self._cache) if isinstance(model, ReadsOneWay) else True
 
     def prepare(
         self, rows: int, *, behind: int = 0, advance: Advance = lambda done, total: None

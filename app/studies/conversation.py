@@ -75,12 +75,14 @@ class Conversation:
     ) -> Session:
         """The lane's session, which holds what earlier turns have read of the start of `ids`.
 
-        One newly `opened` for so many tokens where that is nothing, where it is too small, and
-        unless the model `rewinds`: it cannot take back what the text does not say.
+        One newly `opened` for so many tokens where that is nothing, where it is too small, where it
+        reads in another way than new ones would, and unless the model `rewinds`: it cannot take
+        back what the text does not say.
         """
         kept = self._kept.pop((at.lane, role), None)
         carried = 0
-        if kept is not None and rewinds and kept.session.capacity >= room.needed:
+        fits = kept is not None and rewinds and kept.session.capacity >= room.needed
+        if kept is not None and fits and kept.session.is_current:
             carried = kept.carried if kept.turn == at.turn else _shared(kept.session, ids)
         session = kept.session if kept is not None and carried else None
         del kept  # so that two caches never lie in memory for one lane

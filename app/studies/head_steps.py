@@ -74,7 +74,7 @@ class StepTimes:
     """Steps as they were measured, each once: for a study of many runs with one pair."""
 
     def __init__(self) -> None:
-        self._taken: dict[tuple[str, int, int, WholeAsked | None], float] = {}
+        self._taken: dict[tuple[str, str, int, int, WholeAsked | None], float] = {}
 
     def of(
         self,
@@ -85,13 +85,15 @@ class StepTimes:
         breadth: int = 0,
         whole: WholeAsked | None = None,
     ) -> float:
-        """As `time_steps`, the first time that it is asked."""
-        key = (beside.name, context, breadth, whole)
-        if key not in self._taken:
-            self._taken[key] = time_steps(
-                beside, context=context, pause=pause, breadth=breadth, whole=whole
-            )
-        return self._taken[key]
+        """As `time_steps`, the first time that it is asked while passes are computed as they are.
+        What was measured while something was lacking is said of passes so computed only.
+        """
+        asked = (beside.name, context, breadth, whole)
+        taken = self._taken.get((beside.target.passes.said, *asked))
+        if taken is None:
+            taken = time_steps(beside, context=context, pause=pause, breadth=breadth, whole=whole)
+            self._taken[beside.target.passes.said, *asked] = taken
+        return taken
 
     def of_model(
         self, draft: LanguageModel, whole: WholeAsked, *, context: int, pause: Callable[[], None]
@@ -99,7 +101,7 @@ class StepTimes:
         """Seconds of a guess of a draft that a draft model makes as a whole, behind a context of so
         many tokens, the first time that it is asked; None where it makes none.
         """
-        key = (cost_name(draft), context, 0, whole)
+        key = ("", cost_name(draft), context, 0, whole)
         if key not in self._taken:
             found = time_model_whole(draft, whole, context=context, pause=pause)
             if found is None:

@@ -2,16 +2,20 @@
 
 import pytest
 import talking
+import torch
 
+from app.decoding.proposers.pickings import HeadPicking
 from app.library.prompts_set import Prompt
 from app.models.early_exit import EarlyExit
 from app.models.loaded_mtp import LoadedMtp
 from app.run.problems import Cancelled, Problem
-from app.run.settings import RunSettings
+from app.run.settings import RunSettings, Sampling
 from app.studies import costing, head_steps
 from app.studies.bench import method_costs, plan, run_bench, to_cost
 from app.studies.head_steps import StepTimes
 from app.studies.passes import Timings
+from app.studies.whole_times import ChainAsked
+from tapes import Tape, taped
 
 CHAIN = {width: float(width) for width in range(1, 10)}
 
@@ -129,3 +133,27 @@ def test_a_bench_with_the_best_draft_lengths_measures_a_step_once(priced):
     # A bench of its own measures for itself.
     list(run_bench(talking.bench(), planned[:1], report=print, pause=lambda: None))
     assert len([one for one in priced if one[0] == "steps"]) == 3
+
+
+def test_a_step_measured_while_memory_lacked_is_measured_again():
+    class Short(Tape):
+        full = True
+
+        def record(self, run):
+            if Short.full:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return super().record(run)
+
+    pair = talking.pair()
+    target = pair.target.model
+    target.passes, _ = taped(Short)
+    how = HeadPicking(Sampling(), target.width, pair.head.ids)
+    steps, ways = StepTimes(), []
+    for full in (True, False, False):
+        Short.full = full
+        with target.passes.kept():
+            steps.of(pair.head, context=64, pause=lambda: None, whole=ChainAsked(how, length=4))
+        ways.append({said for said, *_ in steps._taken})
+    lacking, *later = ways
+    assert len(lacking) == 1
+    assert later == [{*lacking, "captured graphs"}] * 2

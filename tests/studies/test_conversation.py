@@ -7,10 +7,13 @@ import pytest
 import torch
 from talking import bench, pair, talked
 
+from app.models.fixed.passes import Passes
 from app.models.session import Session
 from app.run.events import At, LaneStarted
+from app.run.record import RunRecord
 from app.run.settings import Message, RunSettings, Sampling
 from app.studies.conversation import Conversation, Room
+from tapes import Tape, Tapes
 
 TURNS = ("Count: 1 2 3", "And on?", "And then?")
 
@@ -137,3 +140,53 @@ def test_a_message_is_what_one_side_said():
     assert msgspec.json.decode(b'{"role":"user","text":"a"}', type=Message) == Message("user", "a")
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"role":"judge","text":"a"}', type=Message)
+
+
+class Short(Tape):
+    """Records while there is memory."""
+
+    full = False
+
+    def record(self, run):
+        if Short.full:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return super().record(run)
+
+
+@pytest.mark.parametrize("short", [0, 1])
+def test_turns_after_one_that_lacked_memory_are_all_replayed(monkeypatch, short):
+    tapes, loaded = Tapes(Short), pair()
+    for model in loaded.models:
+        model.passes = Passes("graphs", recorder=tapes)
+    on, conversation = bench(loaded), Conversation(TURNS)
+    earlier, said, replayed = (), [], []
+    for number, turn in enumerate(TURNS):
+        monkeypatch.setattr(Short, "full", number == short)
+        settings = RunSettings(
+            "toy", turn, method="ngram", max_new_tokens=12, earlier=earlier,
+            draft_length=2 if number == 0 else 5,
+        )  # fmt: skip
+        events, before = [], tapes.replayed
+        on.run("r", settings, emit=events.append, report=lambda _: None, pause=lambda: None,
+               conversation=conversation, costing=False)  # fmt: skip
+        record = RunRecord.begin(events[0])
+        for event in events:
+            record.apply(event)
+        assert texts_of(record) == texts_of(record, "baseline")
+        said.append(record.target.passes)
+        replayed.append(tapes.replayed - before)
+        reads = [kept.session.model for kept in conversation._kept.values()]
+        ways = {type(model) for model in reads}
+        assert len(ways) == 1  # both lanes read alike
+        reply = record.repetitions("speculative")[0].text
+        earlier = (*earlier, Message("user", turn), Message("assistant", reply))
+    eager = [way.startswith("eager") for way in said]
+    assert eager == [number == short for number in range(3)]
+    # One row a token of the baseline, and a pass a loop: each turn that can replays them all.
+    assert all(count >= 12 for count, way in zip(replayed, eager, strict=True) if not way)
+    rooms = [kept.session._cache.room for kept in conversation._kept.values()]
+    assert not any(room.is_forgotten for room in rooms)
+
+
+def texts_of(record, lane="speculative"):
+    return [one.token_ids for one in record.repetitions(lane)]

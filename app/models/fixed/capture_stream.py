@@ -64,7 +64,7 @@ class CaptureStream:
         except BaseException:
             if _end_recording(self.pool):
                 _failed.append(graph)
-                _taken.pop(self.stream.cuda_stream, None)  # it may not be fit for others
+                _taken.pop(self.stream.cuda_stream, None)  # it may not be fit for others: in use
             else:  # memory did not suffice: it gives its own back with the others
                 self._graphs.append(graph)
             _renew_generator()
@@ -90,7 +90,8 @@ def _free_stream(device: torch.device) -> Any:
 
 def _let_go(graphs: list[Any], handle: int) -> None:
     graphs.clear()
-    _in_use.discard(handle)
+    if handle in _taken:
+        _in_use.discard(handle)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -48,6 +49,7 @@ class Passes:
         """What takes its place until something is kept anew."""
         self._notes: list[str] = []
         self.rooms = Rooms()
+        self._beside: weakref.WeakSet[Rooms] = weakref.WeakSet()
         self._recorder = recorder
 
     @property
@@ -91,12 +93,17 @@ class Passes:
         """What records the passes of a new room; None where they are computed each time."""
         return self._recorder() if self.mode == "graphs" and self._recorder else None
 
+    def beside(self, rooms: Rooms) -> None:
+        """Has rooms of what works beside the model's sessions go with its own."""
+        self._beside.add(rooms)
+
     def fall_back(self, reason: str, *, for_now: bool = False) -> None:
         """From now on all passes are eager, also those of sessions that are open; `for_now` until
         something is kept anew. What is recorded in rooms that no one is in is let go of at once, in
         the others when they are left.
         """
-        self.rooms.clear()
+        for rooms in (self.rooms, *self._beside):
+            rooms.clear()
         way = _Way("eager", reason)
         if for_now:
             self._for_now = way

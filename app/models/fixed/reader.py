@@ -61,6 +61,11 @@ class FixedReader:
             key_step=model.key_step,
         )
 
+    def is_current(self, cache: RoomCache) -> bool:
+        """Whether a session opened now would read in fixed shapes, as this one can."""
+        chosen = self._model.passes
+        return chosen is self._passes and chosen.mode != "eager" and not cache.room.is_forgotten
+
     def forward(self, ids: Tensor, cache: RoomCache, rows: int, tree: Tree | None = None) -> Tensor:
         """As `LanguageModel.forward`."""
         found = self._answer(ids, cache, rows, None, tree)

@@ -97,14 +97,16 @@ def record_all(
 
 class Recordings(dict[_Shape, _Held]):
     """What one recorder has recorded, by its shape, until something cannot be: then no more is
-    tried.
+    tried, or none for now.
     """
 
     def __init__(self, recorder: Recorder | None) -> None:
         """None for what is computed each time."""
         super().__init__()
         self.recorder = recorder
-        self._failed = ""
+        self.is_forgotten = False
+        """Whether it was let go of: nothing can be had of it any more."""
+        self._failed: NotRecorded | None = None
 
     def record(self, run: Run) -> Run:
         """As the recorder does, which there has to be."""
@@ -115,6 +117,12 @@ class Recordings(dict[_Shape, _Held]):
         """Lets go of all of it, and of what recorded it."""
         self.clear()
         self.recorder = None
+        self.is_forgotten = True
+
+    def try_again(self) -> None:
+        """Has what was lacking for now be tried once more."""
+        if self._failed is not None and self._failed.for_now:
+            self._failed = None
 
     def complete(
         self,
@@ -126,10 +134,9 @@ class Recordings(dict[_Shape, _Held]):
         `advance` does.
         """
         missing = [shape for shape in shapes if shape not in self]
-        if missing and not self._failed:
-            failed = record_all(missing, record, advance)
-            self._failed = failed.reason if failed else ""
-        return self._failed if missing else ""
+        if missing and self._failed is None:
+            self._failed = record_all(missing, record, advance)
+        return self._failed.reason if missing and self._failed is not None else ""
 
 
 def _why(error: Exception, what: str) -> NotRecorded:
@@ -145,12 +152,14 @@ def _warm(run: Run, stream: Any, current: Any, *, twice: bool) -> None:
     recorded. The first time of a run may wait for the card; of others like it no more.
     """
     stream.wait_stream(current)
-    with torch.cuda.stream(stream):
-        if twice:
-            run()
-        with _no_waiting():
-            run()
-    current.wait_stream(stream)
+    try:
+        with torch.cuda.stream(stream):
+            if twice:
+                run()
+            with _no_waiting():
+                run()
+    finally:  # also where it fails midway: what was begun writes where others will
+        current.wait_stream(stream)
 
 
 def recorder_for(device: torch.device) -> Callable[[], Recorder] | None:

@@ -106,7 +106,9 @@ class Room:
 
     def holds(self, shape: Shape) -> bool:
         """Whether a pass of this shape can be had now."""
-        return self.recorder is None or shape in self._recorded
+        if self.recorder is not None:
+            return shape in self._recorded
+        return not self.is_forgotten
 
     def recorded(self, layers: tuple[int, ...] | None) -> int:
         """How many passes are recorded that yield features of these layers; with None none."""
@@ -159,8 +161,18 @@ class Room:
         if out.features is not None and found.features is not None:
             out.features.copy_(found.features)
 
+    def try_again(self) -> None:
+        """Has what could not be recorded for now be tried once more."""
+        for recorded in self._all_recorded:
+            recorded.try_again()
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether what was recorded is let go of: passes over its memory are eager ones then."""
+        return self._recorded.is_forgotten
+
     def forget(self) -> None:
-        """Lets go of all that is recorded."""
+        """Lets go of all that is recorded, for good."""
         for recorded in self._all_recorded:
             recorded.forget()
         self._answers.clear()
@@ -256,10 +268,11 @@ class Rooms:
         room = max(fitting, key=lambda one: (one.recorded(layers), -one.capacity))
         self._free.remove(room)
         room.memory.clear()
+        room.try_again()
         return room
 
     def _take_back(self, room: Room) -> None:
-        if self._keepers and self._takes_back:
+        if self._keepers and self._takes_back and not room.is_forgotten:
             self._free.append(room)
 
 

@@ -67,9 +67,9 @@ class WholeDrafts(ABC, Generic[_Shape, _Made]):
 
     def holds(self, shape: _Shape) -> bool:
         """Whether such a draft can be had now."""
-        if self._recorded.recorder is None:
-            return 0 < shape.length <= LONGEST
-        return shape in self._recorded
+        if self._recorded.recorder is not None:
+            return shape in self._recorded
+        return not self._recorded.is_forgotten and 0 < shape.length <= LONGEST
 
     def behind(self, told: Told, shape: _Shape) -> _Made:
         """Such a draft, which has to be held, behind what is told."""

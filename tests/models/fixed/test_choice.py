@@ -7,12 +7,15 @@ import pytest
 import torch
 import transformers
 
+from app.decoding.proposers.pickings import DraftPicking
 from app.models.fixed import choice, room
 from app.models.fixed.choice import choose_passes
 from app.models.fixed.passes import Passes
 from app.models.fixed.reader import FixedReader
+from app.models.fixed.room import Rooms
 from app.models.session import Session
 from app.run.problems import Cancelled
+from app.run.settings import Sampling
 from tapes import Tape, Tapes
 from tiny_kinds import STATEFUL, write_kind
 from toys import tiny_llama, wrapped
@@ -252,6 +255,67 @@ def test_rooms_that_are_left_after_memory_was_short_go_too():
             del session
             assert room() is not None
     assert room() is None
+
+
+def test_a_room_that_let_go_of_its_recordings_serves_no_other_session():
+    tapes, model = Tapes(Full), tiny_llama()
+    passes = Passes("graphs", recorder=tapes)
+    with passes.kept():
+        session = Session(FixedReader(model, passes), 64)
+        session.prepare(5)  # the third graph finds no memory
+        forgotten = session._cache.room
+        assert forgotten.is_forgotten
+    with passes.kept():  # what was lacking is tried again, while that session is still open
+        before = tapes.replayed
+        session.read([1, 2, 3], rows=1)
+        session.read([1, 2, 3, 4], rows=1)
+        assert tapes.replayed == before
+        assert not forgotten.holds(forgotten.shape(1, 4, None))
+        del session
+        other = Session(FixedReader(model, passes), 64)
+        assert other._cache.room is not forgotten
+        other.prepare(1)
+        other.read([1, 2, 3], rows=1)
+        other.read([1, 2, 3, 4], rows=1)
+        assert tapes.replayed > before
+
+
+def test_rooms_beside_the_models_own_go_with_them():
+    passes, beside = Passes("graphs", recorder=Tapes()), Rooms()
+    passes.beside(beside)
+    with passes.kept(), beside.kept():
+        session = Session(FixedReader(tiny_llama(), passes), 64)
+        beside._take_back(session._cache.room)
+        assert len(beside._free) == 1
+        passes.fall_back("no memory", for_now=True)
+        assert beside._free == []
+
+
+@pytest.mark.parametrize(("full", "again"), [(True, True), (False, False)])
+def test_a_chain_that_lacked_memory_is_tried_again_in_the_next_session(full, again):
+    class Short(Tape):
+        fails = False
+
+        def record(self, run):
+            if Short.fails:
+                raise torch.OutOfMemoryError if full else RuntimeError("not permitted")
+            return super().record(run)
+
+    def prepare():
+        session = Session(FixedReader(model, passes), 64)
+        session.prepare(2)
+        Short.fails = len(said) == 0
+        session.prepare_chain([3], how, behind=0, advance=lambda done, total: None)
+        Short.fails = False
+        said.append("chains one by one" in passes.said)
+
+    model, passes, said = tiny_llama(), Passes("graphs", recorder=Tapes(Short)), []
+    how = DraftPicking(Sampling(), model.width, model.width)
+    with passes.kept():
+        prepare()
+        with passes.kept():
+            prepare()
+    assert said == [True, not again]
 
 
 def test_what_was_lacking_outside_of_runs_is_tried_again_in_the_next():

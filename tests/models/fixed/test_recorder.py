@@ -25,7 +25,7 @@ class FakeStream:
         self.cuda_stream = handle
 
     def wait_stream(self, other):
-        pass
+        self.waited = [*getattr(self, "waited", []), other.cuda_stream]
 
 
 class FakeGenerator:
@@ -64,6 +64,8 @@ class FakeCuda:
         self.released = []
         self.pools = 0
         self.fails_at_end = False
+        self.unfit = set()
+        """Handles of streams that no one else may be given."""
         self.generator = FakeGenerator(seed=7)
 
     def Stream(self, device):
@@ -148,10 +150,10 @@ def cuda(monkeypatch):
     )
     monkeypatch.setattr(capture_stream, "_failed", [])
     monkeypatch.setattr(capture_stream, "_taken", {})
-    assert capture_stream._in_use == set()
+    monkeypatch.setattr(capture_stream, "_in_use", set())
     yield fake
     gc.collect()
-    assert capture_stream._in_use == set()
+    assert capture_stream._in_use == fake.unfit
 
 
 def nothing():
@@ -219,6 +221,14 @@ def test_a_failed_recording_leaves_stream_mode_and_pool_as_they_were(cuda):
     kept()
     assert len(capture_stream._failed) == 1
     assert room._own.pool == (0, 2)
+    cuda.unfit = {room._own.stream.cuda_stream}
+    room = kept = None
+    assert room is kept
+    others = [CudaGraphs(CARD) for _ in range(31)]
+    for other in others:
+        other.record(nothing)
+    with pytest.raises(NoFreeStreamError):  # there are 32, and one is not fit for anybody
+        CudaGraphs(CARD).record(nothing)
 
 
 def test_a_recording_that_memory_did_not_suffice_for_is_given_back_with_the_others(cuda):
@@ -257,6 +267,7 @@ def test_a_failed_recording_leaves_the_cards_generator_able_to_draw(cuda):
     cuda.fails_at_end = True
     with pytest.raises(RuntimeError, match="invalidated"):
         room.record(nothing)
+    cuda.unfit = {1}
     assert cuda.generator.draw() == 7
     cuda.fails_at_end = False
     room.record(nothing)
@@ -270,6 +281,7 @@ def test_a_generator_that_cannot_be_renewed_does_not_hide_what_failed(cuda, monk
         monkeypatch.delattr(FakeGenerator, "clone_state")
     with pytest.raises(RuntimeError, match="invalidated"):
         CudaGraphs(CARD).record(nothing)
+    cuda.unfit = {1}
 
 
 def test_torchs_generators_have_what_renews_them():
@@ -290,6 +302,7 @@ def test_a_run_that_waits_is_refused_before_anything_is_recorded(cuda):
         CudaGraphs(CARD).record(waits)
     assert (cuda.mode, cuda.current) == (0, before)
     assert cuda.gone == []
+    assert before.waited == [1]  # what was begun before it was refused is done first
 
 
 def test_what_cannot_be_recorded_is_the_last_that_is_tried():
