@@ -6,7 +6,7 @@ import math
 import sys
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtGui import QValidator, QWheelEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QSpinBox
 
@@ -18,68 +18,96 @@ HIGHEST = 2_147_483_647
 _DECIMALS = 3
 
 
-class WholeNumber(QSpinBox):
-    """A whole number; the wheel changes it only while it has the keyboard."""
+class _Typed:
+    """What both kinds of fields do with what is typed; goes before the Qt class that it extends."""
 
-    edited = Signal()
-    corrected = Signal(str)
+    edited: SignalInstance
+    corrected: SignalInstance
     """What was typed lies outside the limits: a sentence; empty once that is past."""
+    span: str
+    """What may be typed, in words."""
+    _outside = False
 
-    def __init__(self, low: int, high: int, *, value: int, nothing: str = "") -> None:
-        super().__init__()
-        _dress(self)
-        self.setRange(low, high)
-        self.setValue(value)
-        self.setSpecialValueText(nothing)
-        self.span = span_words(low, high)
-        """What may be typed, in words."""
-        self._outside = False
+    def _dress(self: Any) -> None:
+        """As every field for numbers looks and acts."""
+        self.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setKeyboardTracking(False)
+        self.setCorrectionMode(QAbstractSpinBox.CorrectionMode.CorrectToNearestValue)
         self.valueChanged.connect(self.edited)
         self.lineEdit().textEdited.connect(lambda _text: self.corrected.emit(""))
 
-    def get(self) -> Any:
+    def get(self: Any) -> Any:
         """The number."""
         return self.value()
 
-    def put(self, value: Any) -> None:
+    def put(self: Any, value: Any) -> None:
         """Shows this number."""
         self.setValue(value)
         self.corrected.emit("")
 
-    def settle(self) -> bool:
+    def settle(self: Any) -> bool:
         """Takes what is typed; False if that lay outside the limits, which is said then."""
         self._outside = False
         self.interpretText()
         return not self._outside
 
-    def validate(self, text: str, place: int) -> object:
+    def validate(self: Any, text: str, place: int) -> object:
         """Lets any number be typed, until it is taken."""
-        return _typing(text, _whole(text), self) or super().validate(text, place)
+        number = self._typed(text)
+        outside = number is not None and not self.minimum() <= number <= self.maximum()
+        if outside or text.strip() in ("-", "+"):
+            return QValidator.State.Intermediate
+        return super().validate(text, place)  # type: ignore[misc]
 
-    def fixup(self, text: str) -> str:
+    def fixup(self: Any, text: str) -> str:
         """The nearest number within the limits."""
-        number = _whole(text)
+        number = self._typed(text)
         if number is None:
-            return self.text()
+            return str(self.text())
         self._outside = True
         low, high = self.minimum(), self.maximum()
         self.corrected.emit(_sentence(text, number, low, high))
-        return str(min(max(number, low), high))
+        return str(self.textFromValue(min(max(number, low), high)))
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
+    def wheelEvent(self: Any, event: QWheelEvent) -> None:
         """Leaves the wheel to the page, unless this field has the keyboard."""
         if self.hasFocus():
-            super().wheelEvent(event)
+            super().wheelEvent(event)  # type: ignore[misc]
         else:
             event.ignore()
 
 
-class Number(QDoubleSpinBox):
+class WholeNumber(_Typed, QSpinBox):
+    """A whole number; the wheel changes it only while it has the keyboard."""
+
+    edited = Signal()
+    corrected = Signal(str)
+
+    def __init__(self, low: int, high: int, *, value: int, nothing: str = "") -> None:
+        super().__init__()
+        self.setRange(low, high)
+        self.setValue(value)
+        self.setSpecialValueText(nothing)
+        self.span = span_words(low, high)
+        self._dress()
+
+    def textFromValue(self, value: int) -> str:
+        """The value in digits alone, which can be typed again."""
+        return str(value)
+
+    def _typed(self, text: str) -> int | None:
+        try:
+            return int(text)
+        except ValueError:
+            return None
+
+
+class Number(_Typed, QDoubleSpinBox):
     """A number with a fraction; the wheel changes it only while it has the keyboard."""
 
     edited = Signal()
     corrected = Signal(str)
-    """What was typed lies outside the limits: a sentence; empty once that is past."""
 
     def __init__(
         self,
@@ -93,7 +121,6 @@ class Number(QDoubleSpinBox):
     ) -> None:
         """With `low_open` the number has to be more than `low`."""
         super().__init__()
-        _dress(self)
         self.setDecimals(_DECIMALS)
         least = low + 10.0**-_DECIMALS if low_open else low
         self.setRange(least, sys.float_info.max if math.isinf(high) else high)
@@ -101,79 +128,18 @@ class Number(QDoubleSpinBox):
         self.setValue(value)
         self.setSpecialValueText(nothing)
         self.span = span_words(low, high, low_open=low_open)
-        """What may be typed, in words."""
-        self._outside = False
-        self.valueChanged.connect(self.edited)
-        self.lineEdit().textEdited.connect(lambda _text: self.corrected.emit(""))
-
-    def get(self) -> Any:
-        """The number."""
-        return self.value()
-
-    def put(self, value: Any) -> None:
-        """Shows this number."""
-        self.setValue(value)
-        self.corrected.emit("")
-
-    def settle(self) -> bool:
-        """Takes what is typed; False if that lay outside the limits, which is said then."""
-        self._outside = False
-        self.interpretText()
-        return not self._outside
+        self._dress()
 
     def textFromValue(self, value: float) -> str:
         """The value without needless zeros, as the person's country writes it."""
         return self.locale().toString(value, "g", 6)
-
-    def validate(self, text: str, place: int) -> object:
-        """Lets any number be typed, until it is taken."""
-        return _typing(text, self._typed(text), self) or super().validate(text, place)
-
-    def fixup(self, text: str) -> str:
-        """The nearest number within the limits."""
-        number = self._typed(text)
-        if number is None:
-            return self.text()
-        self._outside = True
-        low, high = self.minimum(), self.maximum()
-        self.corrected.emit(_sentence(text, number, low, high))
-        return self.textFromValue(min(max(number, low), high))
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leaves the wheel to the page, unless this field has the keyboard."""
-        if self.hasFocus():
-            super().wheelEvent(event)
-        else:
-            event.ignore()
 
     def _typed(self, text: str) -> float | None:
         number, known = self.locale().toDouble(text.strip())
         return number if known and math.isfinite(number) else None
 
 
-def _whole(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
-
-
-def _typing(
-    text: str, number: float | None, field: WholeNumber | Number
-) -> QValidator.State | None:
-    """Whether a text can stay for now that Qt itself would not let be typed; None: ask Qt."""
-    outside = number is not None and not field.minimum() <= number <= field.maximum()
-    return QValidator.State.Intermediate if outside or text.strip() in ("-", "+") else None
-
-
 def _sentence(typed: str, number: float, low: float, high: float) -> str:
     """What the limit is, and what was typed."""
     limit = f"At most {limit_words(high)}" if number > high else f"At least {limit_words(low)}"
     return f"{limit}; {typed.strip()} was typed."
-
-
-def _dress(field: QAbstractSpinBox) -> None:
-    field.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
-    field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    field.setKeyboardTracking(False)
-    field.setCorrectionMode(QAbstractSpinBox.CorrectionMode.CorrectToNearestValue)
