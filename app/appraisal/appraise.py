@@ -68,7 +68,7 @@ def appraise(record: RunRecord) -> Appraisal:
         steps=steps,
         prediction=expected,
         account=account_of([record], steps) if steps else None,
-        speculative_seconds=sum(round_.phases.total for round_ in _rounds([record], "speculative")),
+        speculative_seconds=sum(round_.phases.total for round_ in record.rounds("speculative")),
     )
 
 
@@ -144,12 +144,7 @@ def _rows(records: Sequence[RunRecord]) -> dict[int, int] | None:
 
 
 def _rounds(records: Sequence[RunRecord], lane: LaneName) -> list[Round]:
-    return [
-        round_
-        for record in records
-        for repetition in record.repetitions(lane)
-        for round_ in repetition.rounds
-    ]
+    return [round_ for record in records for round_ in record.rounds(lane)]
 
 
 def _draft_step(rounds: Sequence[Round], costs: PassCosts) -> float:

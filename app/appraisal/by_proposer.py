@@ -43,7 +43,7 @@ class ProposerRow(msgspec.Struct, frozen=True):
 
 def by_proposer(record: RunRecord) -> list[ProposerRow]:
     """The speculative lane split by who guessed, the most loops first."""
-    rounds = [one for each in record.repetitions("speculative") for one in each.rounds]
+    rounds = record.rounds("speculative")
     split: dict[str, list[Round]] = {}
     for one in rounds:
         split.setdefault(one.source, []).append(one)

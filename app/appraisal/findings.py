@@ -55,7 +55,7 @@ def _split(record: RunRecord) -> Iterator[Finding]:
 
 def _outgrown(record: RunRecord) -> Iterator[Finding]:
     """A row for a text that a draft model could not read to its end."""
-    rounds = [one for each in record.repetitions("speculative") for one in each.rounds]
+    rounds = record.rounds("speculative")
     plain = sum(one.outgrown for one in rounds)
     if plain:
         yield Finding("Draft's context full", f"{plain} of {len(rounds)} loops", _OUTGROWN)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import mean, median
 
 from app.run.cost import PassCosts
-from app.run.events import LaneName, Round
+from app.run.events import Round
 from app.run.metrics import counts
 from app.run.record import RunRecord
 from app.theory.account import WITHIN
@@ -19,16 +19,16 @@ def likely_reason(record: RunRecord, costs: PassCosts, *, longer: bool) -> str:
     that its numbers bear out of single passes, passes over drafts, and work outside of models.
     """
     return (
-        _single_passes(_rounds(record, "baseline"), costs, longer=longer)
+        _single_passes(record.rounds("baseline"), costs, longer=longer)
         or _drafts(record, costs, longer=longer)
-        or _own_work(_rounds(record, "speculative"))
+        or _own_work(record.rounds("speculative"))
         or "no one part of a loop stands out; measure again"
     )
 
 
 def baseline_held_up(record: RunRecord) -> str:
     """That a few passes of the baseline took far longer than most, as a clause; mostly ""."""
-    took = [one.phases.verify for one in _rounds(record, "baseline")]
+    took = [one.phases.verify for one in record.rounds("baseline")]
     if not took or not _apart(mean(took), median(took), longer=True):
         return ""
     return (
@@ -50,7 +50,7 @@ def _single_passes(plain: Sequence[Round], costs: PassCosts, *, longer: bool) ->
 
 def _drafts(record: RunRecord, costs: PassCosts, *, longer: bool) -> str:
     """That passes of the speculative lane alone cost something else."""
-    rounds = _rounds(record, "speculative")
+    rounds = record.rounds("speculative")
     took = mean(one.phases.verify for one in rounds)
     known = mean(costs.seconds[one.width] for one in rounds)
     if not _apart(took, known, longer=longer):
@@ -84,10 +84,6 @@ def _longest(record: RunRecord) -> int:
     """Tokens of the prompt and of the longest text behind it."""
     written = [counts(one).committed for one in record.repetitions("speculative")]
     return len(record.prompt_ids) + max(written, default=0)
-
-
-def _rounds(record: RunRecord, lane: LaneName) -> list[Round]:
-    return [one for each in record.repetitions(lane) for one in each.rounds]
 
 
 def _ms(seconds: float) -> str:

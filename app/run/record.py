@@ -179,6 +179,10 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         """The repetitions of a lane; none if the lane never opened."""
         return next((found.repetitions for found in self.lanes if found.name == lane), [])
 
+    def rounds(self, lane: LaneName) -> list[Round]:
+        """The rounds of all repetitions of a lane."""
+        return [round_ for one in self.repetitions(lane) for round_ in one.rounds]
+
     def _lane(self, name: LaneName) -> Lane:
         found = next((lane for lane in self.lanes if lane.name == name), None)
         if found is None:

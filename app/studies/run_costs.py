@@ -105,7 +105,7 @@ def _whole_asked(maker: LaneMaker) -> WholeAsked | None:
 
 def _single_pass(record: RunRecord) -> float | None:
     """The median seconds of a pass of the baseline; None without one."""
-    rounds = [round_ for one in record.repetitions("baseline") for round_ in one.rounds]
+    rounds = record.rounds("baseline")
     return median(round_.phases.verify for round_ in rounds) if rounds else None
 
 

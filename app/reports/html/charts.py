@@ -135,7 +135,7 @@ def _positions(record: RunRecord) -> Chart:
         "How often the 1st, 2nd, 3rd … guess of a draft was accepted: of all loops with a draft, "
         "and of those in which every guess before it was. All repetitions together."
     )
-    rounds = [each for one in record.repetitions("speculative") for each in one.rounds]
+    rounds = record.rounds("speculative")
     found = acceptance_by_position(rounds)
     last = max(len(found), 4)
     labels = tuple((float(n), str(n)) for n in range(1, last + 1, -(-last // 16)))

@@ -186,7 +186,7 @@ _DRAWS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "prese
 def _prompt(record: RunRecord) -> list[Row]:
     every = [one for lane in record.lanes for one in lane.repetitions]
     ended = dict.fromkeys(f"{one.at.lane}: {one.finish or 'it was cut off'}" for one in every)
-    rounds = [each for one in record.repetitions("speculative") for each in one.rounds]
+    rounds = record.rounds("speculative")
     limits = Counter(each.limited_by for each in rounds).most_common()
     template = "without a chat template" if record.settings.raw else "chat template included"
     return [
